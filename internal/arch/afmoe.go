@@ -16,7 +16,7 @@ func afmoe(p *program) {
 	p.addX(Norm)
 	p.rms(Norm, X, "ffn_norm")
 	if p.shape().Experts {
-		p.mixtureAlone(Out, Norm)
+		p.mixture(Out, None, Norm)
 	} else {
 		p.ffn(Out, Norm, SwiGLU)
 	}
@@ -26,7 +26,7 @@ func afmoe(p *program) {
 
 // readAFMoE reads the keys of Arcee's Trinity: three of four layers have a window, if there is one, and only these have rope.
 func readAFMoE(k *keys, h *Hyper) {
-	withExperts(halves, routerDefaults{gating: Sigmoid, normalise: true})(k, h)
+	withExperts(halves, mixtureDefaults{gating: Sigmoid, normalise: true})(k, h)
 	if k.err != nil {
 		return
 	}

@@ -45,18 +45,18 @@ const (
 	maxScanState = 64  // of Mamba.State of Mamba 1
 )
 
-// deltaDefaults is the properties of an architecture's delta nets that files have no key for.
-type deltaDefaults struct {
-	tiled    bool // DeltaNet.Tiled
-	together bool // DeltaNet.JoinedBetaAlpha
+// deltaTraits holds properties of an architecture's delta nets that files have no key for.
+type deltaTraits struct {
+	tiled  bool // DeltaNet.Tiled
+	joined bool // DeltaNet.JoinedBetaAlpha
 }
 
 // readDeltaNet reads the keys of delta nets, and checks them against each other and against what kernels take. The last of each full_attention_interval layers
-// keeps its cache; the others have a delta net. If the file is wrong, k keeps the error. f has the properties that files have no key for.
-func readDeltaNet(k *keys, h *Hyper, f deltaDefaults) {
+// keeps its cache; the others have a delta net. If the file is wrong, k keeps the error.
+func readDeltaNet(k *keys, h *Hyper, fixed deltaTraits) {
 	d := DeltaNet{
 		Heads: k.int("ssm.time_step_rank", -1), KeyHeads: k.int("ssm.group_count", -1), HeadLength: k.int("ssm.state_size", -1), Taps: k.int("ssm.conv_kernel", -1),
-		Tiled: f.tiled, JoinedBetaAlpha: f.together,
+		Tiled: fixed.tiled, JoinedBetaAlpha: fixed.joined,
 	}
 	inner, period := k.int("ssm.inner_size", d.Heads*d.HeadLength), k.int("full_attention_interval", 4)
 	checkDeltaNet(k, &d)
@@ -91,20 +91,20 @@ func checkDeltaNet(k *keys, d *DeltaNet) {
 
 // readQwen35 reads the keys of dense Qwen3.5 models.
 func readQwen35(k *keys, h *Hyper) {
-	dense(halves)(k, h)
-	readDeltaNet(k, h, deltaDefaults{tiled: true})
+	withDenseFFN(halves)(k, h)
+	readDeltaNet(k, h, deltaTraits{tiled: true})
 }
 
 // readQwen35MoE reads the keys of Qwen3.5 models with experts.
 func readQwen35MoE(k *keys, h *Hyper) {
-	withExperts(halves, routerDefaults{normalise: true})(k, h)
-	readDeltaNet(k, h, deltaDefaults{tiled: true})
+	withExperts(halves, mixtureDefaults{normalise: true})(k, h)
+	readDeltaNet(k, h, deltaTraits{tiled: true})
 }
 
 // readQwen3Next reads the keys of Qwen3-Next.
 func readQwen3Next(k *keys, h *Hyper) {
-	withExperts(halves, routerDefaults{normalise: true})(k, h)
-	readDeltaNet(k, h, deltaDefaults{together: true})
+	withExperts(halves, mixtureDefaults{normalise: true})(k, h)
+	readDeltaNet(k, h, deltaTraits{joined: true})
 }
 
 // qwen3next is the layer of Qwen3-Next and Qwen3.5: a gated delta net, or attention whose output has a gate.

@@ -89,7 +89,7 @@ func allButFirst(l, n int) bool { return l%n > 0 }
 
 // readModernBERT reads the keys of ModernBERT: two of three layers have a window, if there is one, and rope with frequencies of their own.
 func readModernBERT(k *keys, h *Hyper) {
-	dense(halves)(k, h)
+	withDenseFFN(halves)(k, h)
 	if k.err != nil {
 		return
 	}

@@ -4,34 +4,34 @@ import "sort"
 
 // family is how the models of one architecture are read and computed.
 type family struct {
-	read   func(k *keys, h *Hyper) // reads the keys that not all architectures have, and fills in Hyper.Layers
+	read   func(k *keys, h *Hyper) // reads the keys that not all architectures have, and fills in Hyper.Layers; k keeps the error
 	layer  func(p *program)        // adds the operations of a layer
 	input  func(p *program)        // adds operations on X before the first layer, after those that all architectures have; nil: none
 	output func(p *program)        // adds operations after the last layer that make Hidden of X; nil: the RMS norm output_norm
 	old    map[string]string       // names of tensors that only files of old converters have, and the files that leat takes instead
 }
 
-// families are the architectures that leat runs.
+// families are the architectures that leat runs, by general.architecture.
 var families = map[string]family{
 	// Like llama.
 	"llama":         {read: readLlama, layer: llama}, // with experts: Mixtral
 	"mistral":       {read: readLlama, layer: llama}, // written as llama by the usual converters; some files carry the name
-	"ernie4_5":      {read: dense(adjacent), layer: llama},
-	"qwen2":         {read: dense(halves), layer: llama},
-	"qwen2vl":       {read: dense(halves), layer: llama}, // Qwen2-VL and Qwen2.5-VL, on text
-	"qwen3":         {read: dense(halves), layer: qwen3},
-	"qwen3vl":       {read: dense(halves), layer: qwen3}, // on text
-	"seed_oss":      {read: dense(halves), layer: seedOSS},
+	"ernie4_5":      {read: withDenseFFN(adjacent), layer: llama},
+	"qwen2":         {read: withDenseFFN(halves), layer: llama},
+	"qwen2vl":       {read: withDenseFFN(halves), layer: llama}, // Qwen2-VL and Qwen2.5-VL, on text
+	"qwen3":         {read: withDenseFFN(halves), layer: qwen3},
+	"qwen3vl":       {read: withDenseFFN(halves), layer: qwen3}, // on text
+	"seed_oss":      {read: withDenseFFN(halves), layer: seedOSS},
 	"smollm3":       {read: readSmolLM3, layer: llama},
-	"hunyuan-dense": {read: dense(halves), layer: hunyuan},
+	"hunyuan-dense": {read: withDenseFFN(halves), layer: hunyuan},
 	"exaone4":       {read: readEXAONE4, layer: exaone4},
 	"phi3":          {read: readPhi3, layer: phi3},
-	"glm4":          {read: dense(adjacent), layer: glm4},
+	"glm4":          {read: withDenseFFN(adjacent), layer: glm4},
 	"olmo2":         {read: readOLMo2, layer: olmo2},
 	"mistral3":      {read: readMistral3, layer: mistral3},
 	"granite":       {read: readGranite, layer: llama},
 	"minicpm3":      {read: readMiniCPM3, layer: miniCPM3},
-	"arcee":         {read: dense(adjacent), layer: arcee},
+	"arcee":         {read: withDenseFFN(adjacent), layer: arcee},
 	"apertus":       {read: readApertus, layer: apertus},
 
 	// With layer norms.
@@ -40,12 +40,12 @@ var families = map[string]family{
 	"bloom":      {read: readBLOOM, layer: layerNormed(GELU), input: normEmbeddings, output: normOutput},
 	"starcoder2": {read: readStarCoder2, layer: layerNormed(GELU), output: normOutput},
 	"gptneox":    {read: readGPTNeoX, layer: gptNeoX, output: normOutput}, // GPT-NeoX and Pythia
-	"nemotron":   {read: dense(halves), layer: layerNormed(ReLU2), output: normOutput},
-	"jais2":      {read: dense(halves), layer: layerNormed(ReLU2), output: normOutput},
+	"nemotron":   {read: withDenseFFN(halves), layer: layerNormed(ReLU2), output: normOutput},
+	"jais2":      {read: withDenseFFN(halves), layer: layerNormed(ReLU2), output: normOutput},
 	"stablelm":   {read: readStableLM, layer: stableLM, output: normOutput},
 	"olmo":       {read: readOLMo, layer: olmo, output: normOutputPlainly},
 	"phi2":       {read: readPhi2, layer: phi2, output: normOutput},
-	"falcon":     {read: dense(halves), layer: falcon, output: normOutput},
+	"falcon":     {read: withDenseFFN(halves), layer: falcon, output: normOutput},
 	"command-r":  {read: readCohere, layer: cohere, output: normOutput},
 	"cohere2":    {read: readCohere2, layer: cohere, output: normOutput},
 
@@ -64,23 +64,23 @@ var families = map[string]family{
 	// With experts.
 	"deepseek2":    {read: readDeepSeek2, layer: deepSeek2, old: oldLatents},  // DeepSeek-V2 and V3, and Kimi K2
 	"deepseek32":   {read: readDeepSeek32, layer: deepSeek2, old: oldLatents}, // DeepSeek-V3.2
-	"dots1":        {read: withExperts(halves, routerDefaults{gating: Sigmoid}), layer: qwen3},
+	"dots1":        {read: withExperts(halves, mixtureDefaults{gating: Sigmoid}), layer: qwen3},
 	"ernie4_5-moe": {read: readErnieMoE, layer: llama},
-	"exaone-moe":   {read: readEXAONEMoE, layer: qwen3},                                                           // K-EXAONE
-	"glm4moe":      {read: withExperts(halves, routerDefaults{gating: Sigmoid, normalise: true}), layer: glm4moe}, // GLM-4.5 and on
-	"glm-dsa":      {read: readGLMDSA, layer: deepSeek2, old: oldLatents},                                         // GLM-5
+	"exaone-moe":   {read: readEXAONEMoE, layer: qwen3},                                                            // K-EXAONE
+	"glm4moe":      {read: withExperts(halves, mixtureDefaults{gating: Sigmoid, normalise: true}), layer: glm4moe}, // GLM-4.5 and on
+	"glm-dsa":      {read: readGLMDSA, layer: deepSeek2, old: oldLatents},                                          // GLM-5
 	"gpt-oss":      {read: readGPTOSS, layer: gptOSS},
 	"granitemoe":   {read: readGranite, layer: llama},
-	"hunyuan-moe":  {read: withExperts(halves, routerDefaults{normalise: true}), layer: hunyuan},
+	"hunyuan-moe":  {read: withExperts(halves, mixtureDefaults{normalise: true}), layer: hunyuan},
 	"llama4":       {read: readLlama4, layer: llama4},
 	"mimo2":        {read: readMiMo2, layer: mimo2}, // MiMo-V2
-	"minimax-m2":   {read: withExperts(halves, routerDefaults{gating: Sigmoid, normalise: true}), layer: olmoe},
-	"olmoe":        {read: withExperts(halves, routerDefaults{}), layer: olmoe},
-	"qwen2moe":     {read: withExperts(halves, routerDefaults{}), layer: llama},
+	"minimax-m2":   {read: withExperts(halves, mixtureDefaults{gating: Sigmoid, normalise: true}), layer: olmoe},
+	"olmoe":        {read: withExperts(halves, mixtureDefaults{}), layer: olmoe},
+	"qwen2moe":     {read: withExperts(halves, mixtureDefaults{}), layer: llama},
 	"phimoe":       {read: readPhiMoE, layer: phiMoE, output: normOutput},
-	"qwen3moe":     {read: withExperts(halves, routerDefaults{normalise: true}), layer: qwen3},
-	"qwen3vlmoe":   {read: withExperts(halves, routerDefaults{normalise: true}), layer: qwen3}, // on text
-	"step35":       {read: readStep35, layer: step35},                                          // Step-3.5
+	"qwen3moe":     {read: withExperts(halves, mixtureDefaults{normalise: true}), layer: qwen3},
+	"qwen3vlmoe":   {read: withExperts(halves, mixtureDefaults{normalise: true}), layer: qwen3}, // on text
+	"step35":       {read: readStep35, layer: step35},                                           // Step-3.5
 
 	// With Mamba or short convolutions.
 	"falcon-h1":      {read: readFalconH1, layer: falconH1},
@@ -122,8 +122,8 @@ const (
 	halves   = true
 )
 
-// dense is family.read of architectures whose layers all have attention with rope and a dense FFN.
-func dense(neox bool) func(*keys, *Hyper) {
+// withDenseFFN is family.read of architectures whose layers all have attention with rope and a dense FFN.
+func withDenseFFN(neox bool) func(*keys, *Hyper) {
 	return func(k *keys, h *Hyper) {
 		readAttention(k, h)
 		k.setFeedForward(h, k.ints("feed_forward_length", nil))
@@ -131,9 +131,9 @@ func dense(neox bool) func(*keys, *Hyper) {
 	}
 }
 
-// withExperts is family.read of architectures whose layers all have attention with rope, and of which those from leading_dense_block_count on have a
-// mixture of experts, if the file has experts at all. d is what the file may leave out.
-func withExperts(neox bool, d routerDefaults) func(*keys, *Hyper) {
+// withExperts is family.read of architectures whose layers all have attention with rope and a dense FFN or, from layer leading_dense_block_count on, a mixture of experts.
+// Files of such an architecture may also have no experts. d is used where the file has no key.
+func withExperts(neox bool, d mixtureDefaults) func(*keys, *Hyper) {
 	return func(k *keys, h *Hyper) {
 		readAttention(k, h)
 		readMixture(k, h, d)

@@ -48,7 +48,7 @@ func gemma3(p *program) {
 
 // readGemma reads the keys of Gemma: embeddings are multiplied by √D.
 func readGemma(k *keys, h *Hyper) {
-	dense(halves)(k, h)
+	withDenseFFN(halves)(k, h)
 	h.scaleEmbeddings()
 }
 

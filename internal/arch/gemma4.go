@@ -53,11 +53,11 @@ func gemma4Heads(p *program) {
 func gemma4Experts(p *program) {
 	width := p.width(X)
 	p.add(Op{Kind: RMSNorm, Dst: Norm, A: X, Weight: p.prefix + "ffn_gate_inp.scale", Heads: 1, Cols: width, Factor: float32(1 / math.Sqrt(float64(width)))})
-	choice := route(p, Norm)
+	choice := addRouter(p, Norm)
 	choice.Weight2 = p.prefix + "ffn_down_exps.scale"
 	p.add(choice)
 	p.rms(Norm, X, "pre_ffw_norm_2")
-	chosen(p, Norm, GeGLU)
+	chosenExperts(p, Norm, GeGLU)
 	p.add(Op{Kind: SumExperts, Dst: FFNOut, A: ExpertOut})
 	p.rms(FFNOut, FFNOut, "post_ffw_norm_2")
 	p.add(Op{Kind: Add, Dst: Out, A: Out, B: FFNOut})
@@ -67,7 +67,7 @@ func gemma4Experts(p *program) {
 // file's factors. Scores have no factor.
 func readGemma4(k *keys, h *Hyper) {
 	readAttention(k, h)
-	readMixture(k, h, routerDefaults{normalise: true})
+	readMixture(k, h, mixtureDefaults{normalise: true})
 	if k.err != nil {
 		return
 	}

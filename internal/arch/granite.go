@@ -2,7 +2,7 @@ package arch
 
 // readGranite reads the keys of Granite 1 to 3, with or without experts. rope.scaling.finetuned says whether queries and keys are rotated.
 func readGranite(k *keys, h *Hyper) {
-	withExperts(adjacent, routerDefaults{normalise: true})(k, h)
+	withExperts(adjacent, mixtureDefaults{normalise: true})(k, h)
 	readGraniteScales(k, h)
 	if !k.bool("rope.scaling.finetuned", true) {
 		for l := range h.Layers {

@@ -16,7 +16,7 @@ func jamba(p *program) {
 func graniteHybrid(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	if p.shape().State {
-		mamba2Mixer(p, Norm, Norm)
+		mamba2Mixer(p, Norm, Norm, true)
 	} else {
 		p.attention(Norm, Norm)
 	}
@@ -29,7 +29,7 @@ func nemotronH(p *program) {
 	p.rms(Norm, X, "attn_norm")
 	switch s := p.shape(); {
 	case s.State:
-		mamba2Mixer(p, Norm, Norm)
+		mamba2Mixer(p, Norm, Norm, true)
 	case s.Cache:
 		p.attention(Norm, Norm)
 	case s.Experts:
@@ -45,7 +45,7 @@ func nemotronH(p *program) {
 // pass through attention.
 func falconH1(p *program) {
 	p.rms(Norm, X, "attn_norm")
-	stateSpace(p, Out, Norm, p.hasWeight("ssm_norm"))
+	mamba2Mixer(p, Out, Norm, p.hasWeight("ssm_norm"))
 	p.addX(Out)
 	p.attention(Norm, Norm)
 	p.addX(Norm)
@@ -70,7 +70,7 @@ func (p *program) attention(dst, a Value) {
 func readJamba(k *keys, h *Hyper) {
 	readSomeAttention(k, h)
 	k.setFeedForward(h, k.ints("feed_forward_length", nil))
-	readRouted(k, h, routerDefaults{})
+	readMixtureByRouters(k, h, mixtureDefaults{})
 	readMamba1(k, h)
 	h.stateWithoutCache()
 }
@@ -80,7 +80,7 @@ func readJamba(k *keys, h *Hyper) {
 func readGraniteHybrid(k *keys, h *Hyper) {
 	readSomeAttention(k, h)
 	k.setFeedForward(h, k.ints("feed_forward_length", nil))
-	readRouted(k, h, routerDefaults{normalise: true})
+	readMixtureByRouters(k, h, mixtureDefaults{normalise: true})
 	readMamba2(k, h)
 	h.stateWithoutCache()
 	if k.bool("rope.scaling.finetuned", true) && shortestKey(h) > 0 {
@@ -100,7 +100,7 @@ func readNemotronH(k *keys, h *Hyper) {
 		h.Layers[l].State = k.rows(l, "ssm_in") > 0
 		h.Layers[l].FeedForwardLength = k.rows(l, "ffn_up")
 	}
-	readRouted(k, h, routerDefaults{gating: Sigmoid, normalise: true})
+	readMixtureByRouters(k, h, mixtureDefaults{gating: Sigmoid, normalise: true})
 	if l := firstExperts(h); l >= 0 {
 		h.Experts.LatentLength = k.rows(l, "ffn_latent_down")
 		if n := k.int("moe_latent_size", h.Experts.LatentLength); n != h.Experts.LatentLength {
@@ -113,7 +113,7 @@ func readNemotronH(k *keys, h *Hyper) {
 
 // readFalconH1 reads the keys of Falcon-H1, whose layers all have Mamba 2, attention with rope and an FFN.
 func readFalconH1(k *keys, h *Hyper) {
-	dense(halves)(k, h)
+	withDenseFFN(halves)(k, h)
 	readMamba2(k, h)
 	h.stateInAll()
 }

@@ -16,7 +16,7 @@ func readDeepSeek32(k *keys, h *Hyper) {
 
 // readGLMDSA reads the keys of GLM-5.
 func readGLMDSA(k *keys, h *Hyper) {
-	withExperts(adjacent, routerDefaults{gating: Sigmoid})(k, h)
+	withExperts(adjacent, mixtureDefaults{gating: Sigmoid})(k, h)
 	if k.err == nil {
 		readLatent(k, h)
 	}

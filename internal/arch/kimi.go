@@ -58,6 +58,6 @@ func readKimiLinear(k *keys, h *Hyper) {
 		return
 	}
 	h.Delta = d
-	readMixture(k, h, routerDefaults{gating: Sigmoid, normalise: true})
+	readMixture(k, h, mixtureDefaults{gating: Sigmoid, normalise: true})
 	readLatent(k, h)
 }

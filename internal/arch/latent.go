@@ -27,9 +27,9 @@ func readDeepSeek2(k *keys, h *Hyper) {
 	for l := range h.Layers {
 		biased = biased || k.shape(fmt.Sprintf("blk.%d.exp_probs_b.bias", l)) != nil
 	}
-	d := routerDefaults{}
+	d := mixtureDefaults{}
 	if biased {
-		d = routerDefaults{gating: Sigmoid, normalise: true}
+		d = mixtureDefaults{gating: Sigmoid, normalise: true}
 	}
 	withExperts(adjacent, d)(k, h)
 	if l := firstExperts(h); l >= 0 && h.Experts.Gating == Sigmoid && !biased {

@@ -14,13 +14,13 @@ func readBLOOM(k *keys, h *Hyper) {
 
 // readStarCoder2 reads the keys of StarCoder2: all layers have the window, if there is one.
 func readStarCoder2(k *keys, h *Hyper) {
-	dense(halves)(k, h)
+	withDenseFFN(halves)(k, h)
 	readWindow(k, h, 0, k.everyLayer())
 }
 
 // readPhi2 reads the keys of Phi-1 and Phi-2. Converters write four times embedding_length for the width of FFNs, whatever it is: ffn_up tells.
 func readPhi2(k *keys, h *Hyper) {
-	dense(halves)(k, h)
+	withDenseFFN(halves)(k, h)
 	for l := range h.Layers {
 		if n := k.rows(l, "ffn_up"); n > 0 {
 			h.Layers[l].FeedForwardLength = n
@@ -30,25 +30,25 @@ func readPhi2(k *keys, h *Hyper) {
 
 // readStableLM reads the keys of StableLM. Its converters wrote use_parallel_residual for models that are not parallel, too: ffn_norm decides.
 func readStableLM(k *keys, h *Hyper) {
-	dense(halves)(k, h)
+	withDenseFFN(halves)(k, h)
 	k.bool("use_parallel_residual", true)
 }
 
 // readGPTNeoX reads the keys of GPT-NeoX.
 func readGPTNeoX(k *keys, h *Hyper) {
-	dense(halves)(k, h)
+	withDenseFFN(halves)(k, h)
 	h.Parallel = k.bool("use_parallel_residual", true)
 }
 
 // readOLMo reads the keys of OLMo.
 func readOLMo(k *keys, h *Hyper) {
-	dense(adjacent)(k, h)
+	withDenseFFN(adjacent)(k, h)
 	h.ClampQKV = float32(k.atLeastZero("attention.clamp_kqv", 0))
 }
 
 // readCohere reads the keys of Command R.
 func readCohere(k *keys, h *Hyper) {
-	dense(adjacent)(k, h)
+	withDenseFFN(adjacent)(k, h)
 	if h.LogitScale = k.factor("logit_scale", 0); h.LogitScale == 0 {
 		k.fail("key %q: found none, or 0; wanted the factor of the logits", k.arch+".logit_scale")
 	}

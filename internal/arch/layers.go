@@ -21,15 +21,15 @@ type LayerShape struct {
 	State             bool // the layer has a state, see [Hyper.StateParts]
 	Experts           bool // the layer's FFN is a mixture of experts
 
-	Bounds Bounds // bounds of what gated units multiply
+	Bounds Bounds // bounds of what SwiGLU multiplies
 
 	XIELU [4]float32 // parameters of the FFN's activation if it is XIELU, as [Activation] has them
 }
 
-// Bounds are bounds of the silu of a gate, and of the other product, in gated units of a layer; 0: none.
+// Bounds holds bounds b of SwiGLU in the gated FFNs of a layer: silu(gate) is at most b, and the other product is clamped to -b … b. 0: no bound.
 type Bounds struct {
-	Experts float64 // of experts
-	FFN     float64 // of the FFN, or of the shared expert
+	Experts float64 // b of each expert
+	FFN     float64 // b of the FFN, or of the shared expert
 }
 
 // NoRope is LayerShape.Rope of a layer whose queries and keys are not rotated.

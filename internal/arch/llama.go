@@ -106,7 +106,7 @@ func phiMoE(p *program) {
 	p.linear(Norm, Att, "attn_output")
 	p.addX(Norm)
 	p.ln(Norm, X, "ffn_norm")
-	p.mixture(X, Norm)
+	p.mixture(X, X, Norm)
 }
 
 // glm4 is the layer of GLM-4: what is added to the residual stream is normalised too, and gate and up are one matrix.
@@ -168,7 +168,7 @@ func normRows(p *program) {
 
 // readLlama reads the keys of llama, with or without experts. Files of Mistral's models say by which temperature of another slope YaRN's attention temperature is divided.
 func readLlama(k *keys, h *Hyper) {
-	withExperts(adjacent, routerDefaults{normalise: true})(k, h)
+	withExperts(adjacent, mixtureDefaults{normalise: true})(k, h)
 	log := k.atLeastZero("rope.scaling.yarn_log_multiplier", 0)
 	if k.err != nil {
 		return
@@ -180,7 +180,7 @@ func readLlama(k *keys, h *Hyper) {
 
 // readSmolLM3 reads the keys of SmolLM3: every fourth layer has no rope.
 func readSmolLM3(k *keys, h *Hyper) {
-	dense(adjacent)(k, h)
+	withDenseFFN(adjacent)(k, h)
 	for l := range h.Layers {
 		if !allButLast(l, 4) {
 			h.Layers[l].Rope = NoRope
@@ -190,13 +190,13 @@ func readSmolLM3(k *keys, h *Hyper) {
 
 // readPhi3 reads the keys of Phi-3: all layers have the window, if there is one.
 func readPhi3(k *keys, h *Hyper) {
-	dense(halves)(k, h)
+	withDenseFFN(halves)(k, h)
 	readWindow(k, h, 0, k.everyLayer())
 }
 
 // readOLMo2 reads the keys of OLMo 2 and 3: three of four layers have a window, if there is one, and rope without scaling.
 func readOLMo2(k *keys, h *Hyper) {
-	dense(halves)(k, h)
+	withDenseFFN(halves)(k, h)
 	if k.err != nil {
 		return
 	}
@@ -209,7 +209,7 @@ func readOLMo2(k *keys, h *Hyper) {
 // readEXAONE4 reads the keys of EXAONE 4: three of four layers have a window, if there is one, and then only these have rope. Files of the largest model may leave
 // the window out.
 func readEXAONE4(k *keys, h *Hyper) {
-	dense(halves)(k, h)
+	withDenseFFN(halves)(k, h)
 	window := 0
 	if h.BlockCount == 64 {
 		window = 4096
@@ -223,7 +223,7 @@ func readEXAONE4(k *keys, h *Hyper) {
 
 // readEXAONEMoE reads the keys of K-EXAONE: three of four layers have a window, and only these have rope.
 func readEXAONEMoE(k *keys, h *Hyper) {
-	withExperts(halves, routerDefaults{gating: Sigmoid})(k, h)
+	withExperts(halves, mixtureDefaults{gating: Sigmoid})(k, h)
 	windowed := k.pattern("attention.sliding_window_pattern", 4, allButLast)
 	readWindow(k, h, -1, windowed)
 	ropeOnly(h, windowed)
@@ -231,13 +231,13 @@ func readEXAONEMoE(k *keys, h *Hyper) {
 
 // readPhiMoE reads the keys of Phi-3.5-MoE: all layers have the window, if there is one.
 func readPhiMoE(k *keys, h *Hyper) {
-	withExperts(halves, routerDefaults{gating: SparseMixer})(k, h)
+	withExperts(halves, mixtureDefaults{gating: SparseMixer})(k, h)
 	readWindow(k, h, 0, k.everyLayer())
 }
 
 // readGPTOSS reads the keys of gpt-oss: every second layer has a window, and YaRN's range of pairs is not rounded.
 func readGPTOSS(k *keys, h *Hyper) {
-	withExperts(halves, routerDefaults{gating: SoftMaxChosen, clamped: true})(k, h)
+	withExperts(halves, mixtureDefaults{gating: SoftMaxChosen, clamped: true})(k, h)
 	if k.err != nil {
 		return
 	}
@@ -251,7 +251,7 @@ func readGPTOSS(k *keys, h *Hyper) {
 
 // readErnieMoE reads the keys of ERNIE 4.5 with experts, which not all layers from leading_dense_block_count on have.
 func readErnieMoE(k *keys, h *Hyper) {
-	withExperts(adjacent, routerDefaults{normalise: true})(k, h)
+	withExperts(adjacent, mixtureDefaults{normalise: true})(k, h)
 	step := max(1, k.int("interleave_moe_layer_step", 1))
 	for l := range h.Layers {
 		s := &h.Layers[l]

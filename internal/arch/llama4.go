@@ -32,16 +32,16 @@ const llama4Unnormed = 128
 // llama4Experts adds a mixture of experts that reads Norm, and adds its output to X. What the chosen experts read is multiplied by their weights, instead of what they
 // write.
 func llama4Experts(p *program) {
-	p.add(route(p, Norm))
-	shared(p, X, X, Norm)
+	p.add(addRouter(p, Norm))
+	sharedExpert(p, X, X, Norm)
 	p.add(Op{Kind: PairScale, Dst: ExpertIn, A: Norm})
-	chosen(p, ExpertIn, SwiGLU)
+	chosenExperts(p, ExpertIn, SwiGLU)
 	p.add(Op{Kind: SumExperts, Dst: X, A: ExpertOut, B: X, Plain: true})
 }
 
 // readLlama4 reads the keys of Llama 4. A file that says that there is no window has rope in all layers, which see all positions.
 func readLlama4(k *keys, h *Hyper) {
-	withExperts(adjacent, routerDefaults{gating: Sigmoid})(k, h)
+	withExperts(adjacent, mixtureDefaults{gating: Sigmoid})(k, h)
 	if k.err != nil {
 		return
 	}

@@ -6,8 +6,8 @@ type Mamba struct {
 	Inner    int     // Di: inner width
 	State    int     // Ns: size of a state, for each value of the inner width
 	Taps     int     // positions that the convolution before the scan sees
-	Rank     int     // R of Mamba 1: size of what time steps are computed from
-	Normed   bool    // what Mamba 1 computes time steps from, B and C are normalised, also without weights
+	Rank     int     // Rm of Mamba 1: size of what time steps are computed from
+	Normed   bool    // of Mamba 1: what time steps are computed from, B and C are normalised even if the file has no weights for these norms
 	Heads    int     // Hm of Mamba 2: each has one time step; 0: it is Mamba 1
 	Groups   int     // G of Mamba 2: heads of a group share B and C
 	DeltaMin float32 // least time step of Mamba 2
@@ -105,7 +105,7 @@ func mamba(p *program) {
 // mamba2 is the layer of Mamba 2.
 func mamba2(p *program) {
 	p.rms(Norm, X, "attn_norm")
-	mamba2Mixer(p, Norm, Norm)
+	mamba2Mixer(p, Norm, Norm, true)
 	p.addX(Norm)
 }
 
@@ -141,11 +141,8 @@ func normTimeSteps(p *program) {
 	}
 }
 
-// mamba2Mixer adds the mixer of Mamba 2, which reads a and writes dst, with a norm of the groups of the scan's gated output.
-func mamba2Mixer(p *program, dst, a Value) { stateSpace(p, dst, a, true) }
-
-// stateSpace adds the mixer of Mamba 2, which reads a and writes dst. normed says whether the groups of the scan's output are normalised, after the gate.
-func stateSpace(p *program, dst, a Value, normed bool) {
+// mamba2Mixer adds the mixer of Mamba 2, which reads a and writes dst. normed says whether the groups of the scan's output are normalised, after the gate.
+func mamba2Mixer(p *program, dst, a Value, normed bool) {
 	m := &p.h.Mamba
 	p.linearRows(SSMGate, a, "ssm_in", 0)
 	p.linearRows(SSMIn, a, "ssm_in", m.Inner)
@@ -161,9 +158,5 @@ func stateSpace(p *program, dst, a Value, normed bool) {
 
 // stateConv adds the convolution before a scan, with its bias if the file has one.
 func stateConv(p *program) {
-	o := Op{Kind: SSMConv, Dst: SSMMixed, A: SSMIn, Weight: p.weight("ssm_conv1d"), Cols: p.h.Mamba.Taps}
-	if bias := p.prefix + "ssm_conv1d.bias"; p.has(bias) {
-		o.Weight2 = bias
-	}
-	p.add(o)
+	p.add(Op{Kind: SSMConv, Dst: SSMMixed, A: SSMIn, Weight: p.weight("ssm_conv1d"), Weight2: optional(p, "ssm_conv1d.bias"), Cols: p.h.Mamba.Taps})
 }

@@ -23,7 +23,7 @@ func mimo2(p *program) {
 func readMiMo2(k *keys, h *Hyper) {
 	readAttention(k, h)
 	k.setFeedForward(h, k.ints("feed_forward_length", nil))
-	readRouted(k, h, routerDefaults{gating: Sigmoid, normalise: true})
+	readMixtureByRouters(k, h, mixtureDefaults{gating: Sigmoid, normalise: true})
 	readRopes(k, h, halves)
 	windowed := k.pattern("attention.sliding_window_pattern", 0, nil)
 	readWindow(k, h, -1, windowed)

@@ -4,7 +4,7 @@ import "math"
 
 // readMiniCPM3 reads the keys of MiniCPM3. The factors of the embeddings, of what layers add and of the logits are the same for all models: no key has them.
 func readMiniCPM3(k *keys, h *Hyper) {
-	dense(halves)(k, h)
+	withDenseFFN(halves)(k, h)
 	m := Latent{QueryRank: k.int("attention.q_lora_rank", 0), Rank: k.int("attention.kv_lora_rank", -1), Expanded: true}
 	if k.err != nil {
 		return

@@ -6,7 +6,7 @@ import "slices"
 type Mixture struct {
 	Count             int     // E: experts of a layer
 	Used              int     // K: experts that a token uses of a layer
-	FeedForwardLength int     // inner width of an expert
+	FeedForwardLength int     // Fe: inner width of an expert
 	Gating            Gating  // how scores become the weights of experts
 	Normalise         bool    // a token's weights are divided by their sum
 	Scale             float32 // factor of the weights
@@ -33,8 +33,8 @@ const (
 // maxExperts is the most experts of a layer that kernels take.
 const maxExperts = 1024
 
-// routerDefaults is the properties of an architecture's router and experts if the file has no key for them.
-type routerDefaults struct {
+// mixtureDefaults holds properties of an architecture's mixture that apply where the file has no key for them.
+type mixtureDefaults struct {
 	gating    Gating // Mixture.Gating: how scores become weights
 	normalise bool   // Mixture.Normalise: a token's weights are divided by their sum
 	clamped   bool   // Mixture.Clamped: experts have SwiGLUOAI, whose inputs are clamped, instead of SwiGLU. No file has a key for it.
@@ -42,12 +42,12 @@ type routerDefaults struct {
 
 // readMixture reads the keys of a mixture and the widths of FFNs, and checks them against each other and against what kernels take; if the file is wrong, k keeps
 // the error. Layers from leading_dense_block_count on have experts. d is used where the file has no key. A file without experts gets the zero Mixture.
-func readMixture(k *keys, h *Hyper, d routerDefaults) {
-	var wide []int
+func readMixture(k *keys, h *Hyper, d mixtureDefaults) {
+	var fallback []int                                      // of feed_forward_length
 	if n := k.int("expert_feed_forward_length", 0); n > 0 { // a file whose layers all have experts may lack feed_forward_length
-		wide = slices.Repeat([]int{n}, k.layers)
+		fallback = slices.Repeat([]int{n}, k.layers)
 	}
-	k.setFeedForward(h, k.ints("feed_forward_length", wide))
+	k.setFeedForward(h, k.ints("feed_forward_length", fallback))
 	if k.err != nil {
 		return
 	}
@@ -57,10 +57,10 @@ func readMixture(k *keys, h *Hyper, d routerDefaults) {
 	}
 }
 
-// readRouted reads the keys of a mixture that the layers with a router have. A file may count experts and have none: its keys of experts mean nothing then. d is used
-// where the file has no key.
-func readRouted(k *keys, h *Hyper, d routerDefaults) {
-	k.int("expert_count", 0)
+// readMixtureByRouters is [readMixture] for architectures in which the layers with a router, ffn_gate_inp, have experts. The widths of FFNs must be set before. A file may
+// count experts and have no router: then its keys of experts mean nothing.
+func readMixtureByRouters(k *keys, h *Hyper, d mixtureDefaults) {
+	k.int("expert_count", 0) // read even if no layer has a router: readHyper refuses a model whose expert_count its architecture did not read
 	for l := range h.Layers {
 		h.Layers[l].Experts = k.rows(l, "ffn_gate_inp") > 0
 	}
@@ -73,12 +73,13 @@ func readRouted(k *keys, h *Hyper, d routerDefaults) {
 	}
 }
 
-// readExperts reads the keys of experts, and checks them for [readMixture] and [readRouted]. g and feedForward, the inner width of an expert, are used where the file has no key.
-func readExperts(k *keys, g routerDefaults, feedForward int) Mixture {
+// readExperts reads the keys of experts, and checks them for [readMixture] and [readMixtureByRouters]. d and feedForward, the inner width of an expert, are used where the
+// file has no key. The result is the zero Mixture if the file counts no experts.
+func readExperts(k *keys, d mixtureDefaults, feedForward int) Mixture {
 	m := Mixture{
-		Clamped: g.clamped,
+		Clamped: d.clamped,
 		Count:   k.int("expert_count", 0), Used: k.int("expert_used_count", 0), FeedForwardLength: k.int("expert_feed_forward_length", feedForward),
-		Gating: g.gating, Normalise: g.normalise, Scale: float32(k.atLeastZero("expert_weights_scale", 1)),
+		Gating: d.gating, Normalise: d.normalise, Scale: float32(k.atLeastZero("expert_weights_scale", 1)),
 	}
 	if m.Scale == 0 { // not used
 		m.Scale = 1
@@ -113,18 +114,12 @@ func readExperts(k *keys, g routerDefaults, feedForward int) Mixture {
 	return m
 }
 
-// mixture adds a mixture of experts that reads a, and adds its output to dst.
-func (p *program) mixture(dst, a Value) { mixtureOf(p, dst, dst, a) }
-
-// mixtureAlone adds a mixture of experts that reads a: its output is dst.
-func (p *program) mixtureAlone(dst, a Value) { mixtureOf(p, dst, None, a) }
-
-// mixtureOf adds a mixture of experts that reads a: dst is base, None for none, and the mixture's output. The router chooses experts for each row, and the experts'
-// outputs are added by weight. The shared expert comes before the chosen ones: it runs while these may still be uploaded.
-func mixtureOf(p *program, dst, base, a Value) {
-	p.add(scaledRoute(p, a))
+// mixture adds a mixture of experts that reads a: dst = base + the mixture's output; base None: 0. The router chooses experts for each row, and the output is the sum of
+// the experts' outputs by weight. The shared expert comes first, because the chosen ones may still have to be uploaded.
+func (p *program) mixture(dst, base, a Value) {
+	p.add(addScaledRouter(p, a))
 	if p.h.Experts.SharedLength > 0 {
-		shared(p, dst, base, a)
+		sharedExpert(p, dst, base, a)
 		base = dst
 	}
 	if p.h.Experts.Biased {
@@ -135,22 +130,18 @@ func mixtureOf(p *program, dst, base, a Value) {
 	if p.h.Experts.Clamped {
 		glu = SwiGLUOAI
 	}
-	chosen(p, a, glu)
+	chosenExperts(p, a, glu)
 	p.add(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: base})
 }
 
-// route adds the router, which reads a, and returns the operation that chooses experts by its scores.
-func route(p *program, a Value) Op {
+// addRouter adds the product of a that makes the router's scores. It does not add the Route that chooses experts by them, but returns it: the caller may set Weight2.
+func addRouter(p *program, a Value) Op {
 	p.linear(Scores, a, "ffn_gate_inp")
-	o := Op{Kind: Route, Dst: Chosen, A: Scores}
-	if bias := p.prefix + "exp_probs_b.bias"; p.has(bias) {
-		o.Weight = bias
-	}
-	return o
+	return Op{Kind: Route, Dst: Chosen, A: Scores, Weight: optional(p, "exp_probs_b.bias")}
 }
 
-// chosen adds the chosen experts, which read a. Their gate is glu, one of SwiGLU, GeGLU and SwiGLUOAI.
-func chosen(p *program, a Value, glu Kind) {
+// chosenExperts adds the chosen experts, which read a. Their gate is glu, one of SwiGLU, GeGLU and SwiGLUOAI.
+func chosenExperts(p *program, a Value, glu Kind) {
 	gate, up := scaledExpert(p, ExpertGate, a, "ffn_gate_exps", GateScale), scaledExpert(p, ExpertUp, a, "ffn_up_exps", UpScale)
 	if p.hasWeight("ffn_gate_up_exps") { // both are in one tensor
 		gate[0].Weight, up[0].Weight, up[0].Row = p.weight("ffn_gate_up_exps"), p.weight("ffn_gate_up_exps"), p.h.Experts.FeedForwardLength
@@ -159,21 +150,21 @@ func chosen(p *program, a Value, glu Kind) {
 		gate = append(gate, Op{Kind: Add, Dst: ExpertGate, A: ExpertGate, B: GateBias})
 		up = append(up, Op{Kind: Add, Dst: ExpertUp, A: ExpertUp, B: UpBias})
 	}
-	ops := append(append(gate, up...), bound(ExpertGate, ExpertUp, p.shape().Bounds.Experts)...)
+	ops := append(append(gate, up...), clampGLU(ExpertGate, ExpertUp, p.shape().Bounds.Experts)...)
 	ops = append(ops, Op{Kind: glu, Dst: ExpertGate, A: ExpertGate, B: ExpertUp}, perExpert(p, ExpertOut, ExpertGate, "ffn_down_exps"))
 	p.add(Op{Kind: Experts, Dst: ExpertOut, A: a, Ops: ops})
 }
 
-// shared adds the shared expert, which reads a: dst is base, None for none, and the expert's output. A gate, one value for a row, multiplies the expert's inner values
+// sharedExpert adds the shared expert, which reads a: dst = base + the expert's output; base None: 0. A gate, one value for a row, multiplies the expert's inner values
 // instead of its output: the result is the same, because the last product is linear.
-func shared(p *program, dst, base, a Value) {
-	gated := p.has(p.prefix + "ffn_gate_inp_shexp.weight")
+func sharedExpert(p *program, dst, base, a Value) {
+	gated := p.hasWeight("ffn_gate_inp_shexp")
 	if gated {
 		p.linear(SharedScore, a, "ffn_gate_inp_shexp")
 	}
 	p.linear(SharedGate, a, "ffn_gate_shexp")
 	p.linear(SharedUp, a, "ffn_up_shexp")
-	p.add(bound(SharedGate, SharedUp, p.shape().Bounds.FFN)...)
+	p.add(clampGLU(SharedGate, SharedUp, p.shape().Bounds.FFN)...)
 	p.add(Op{Kind: SwiGLU, Dst: SharedGate, A: SharedGate, B: SharedUp})
 	if gated {
 		p.add(Op{Kind: SigmoidMul, Dst: SharedGate, A: SharedGate, B: SharedScore})
@@ -186,8 +177,8 @@ func shared(p *program, dst, base, a Value) {
 	p.add(Op{Kind: Add, Dst: dst, A: base, B: SharedOut})
 }
 
-// pairBiases gathers the biases of each pair's expert before the experts run: biases are in the layer's unit, which may leave VRAM before the experts arrive. dst is
-// base, None for none, and the biases of the experts' output by the weights of the chosen experts.
+// pairBiases gathers the biases of each pair's expert before the experts run: biases are in the layer's unit, which may leave VRAM before the experts arrive. dst = base
+// + the sum of the chosen experts' output biases by weight; base None: 0.
 func pairBiases(p *program, dst, base Value) {
 	for _, b := range []struct {
 		to    Value
@@ -201,7 +192,7 @@ func pairBiases(p *program, dst, base Value) {
 // plainExperts adds a mixture of experts without gates, which reads a, and adds its output to X: each expert is as in [program.plainFFN], with f. Experts of latents read a product
 // of a, and another product of the sum of their outputs is added to X.
 func plainExperts(p *program, a Value, f Activation) {
-	p.add(scaledRoute(p, a))
+	p.add(addScaledRouter(p, a))
 	if p.h.Experts.SharedLength > 0 {
 		p.linear(SharedUp, a, "ffn_up_shexp")
 		p.act(SharedUp, f)

@@ -1,6 +1,9 @@
 package arch
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // program collects the operations of a layer, or of what comes before or after the layers, so that code that calls its methods reads like a forward pass.
 type program struct {
@@ -49,8 +52,8 @@ func (p *program) headRMS(v Value, weight string, heads, cols int) {
 // ln adds a layer norm: each row of dst is the row of a, normalised, multiplied by the weight, and its bias added where the file has one; weight "": neither.
 func (p *program) ln(dst, a Value, weight string) {
 	o := Op{Kind: LayerNorm, Dst: dst, A: a, Weight: p.weight(weight), Heads: 1, Cols: p.width(a)}
-	if bias := p.prefix + weight + ".bias"; weight != "" && p.has(bias) {
-		o.Weight2 = bias
+	if weight != "" {
+		o.Weight2 = optional(p, weight+".bias")
 	}
 	p.add(o)
 }
@@ -63,6 +66,14 @@ func (p *program) weight(name string) string {
 	return p.prefix + name + ".weight"
 }
 
+// optional is the whole name of the layer's tensor of the given name, such as attn_q.bias; "" if the file does not have it.
+func optional(p *program, name string) string {
+	if name = p.prefix + name; p.has(name) {
+		return name
+	}
+	return ""
+}
+
 // linear adds the product of a and the matrix of the given name, and its scale and bias if the file has them.
 func (p *program) linear(dst, a Value, weight string) { p.linearRows(dst, a, weight, 0) }
 
@@ -72,7 +83,7 @@ func (p *program) linearRows(dst, a Value, weight string, first int) {
 	if scale, ok := scaleOf(p, weight); ok {
 		p.add(Op{Kind: MulWeight, Dst: dst, A: dst, Weight: scale, Cols: 1})
 	}
-	if bias := p.prefix + weight + ".bias"; p.has(bias) {
+	if bias := optional(p, weight+".bias"); bias != "" {
 		p.add(Op{Kind: Bias, Dst: dst, Weight: bias, Row: first})
 	}
 }
@@ -132,7 +143,7 @@ func (p *program) act(v Value, f Activation, params ...float32) {
 func (p *program) ffn(dst, a Value, glu Kind) {
 	p.linear(Gate, a, "ffn_gate")
 	p.linear(Up, a, "ffn_up")
-	p.add(bound(Gate, Up, p.shape().Bounds.FFN)...)
+	p.add(clampGLU(Gate, Up, p.shape().Bounds.FFN)...)
 	p.add(Op{Kind: glu, Dst: Gate, A: Gate, B: Up})
 	p.linear(dst, Gate, "ffn_down")
 }
@@ -157,9 +168,9 @@ func (p *program) feedForward(norm string) {
 	p.rms(Norm, X, norm)
 	switch {
 	case p.shape().Experts && p.h.ResidualScale == 1:
-		p.mixture(X, Norm)
+		p.mixture(X, X, Norm)
 	case p.shape().Experts:
-		p.mixtureAlone(Out, Norm)
+		p.mixture(Out, None, Norm)
 		p.addX(Out)
 	default:
 		p.ffn(Norm, Norm, SwiGLU)
@@ -174,4 +185,26 @@ func (p *program) addX(v Value) {
 		o.Factor = p.h.ResidualScale
 	}
 	p.add(o)
+}
+
+// clampGLU returns operations that clamp the two products of a gated FFN before its SwiGLU: gate so that silu(gate) is at most bound, up to -bound … bound. With bound 0
+// there are none.
+func clampGLU(gate, up Value, bound float64) []Op {
+	if bound == 0 {
+		return nil
+	}
+	return []Op{
+		{Kind: Act, Dst: gate, A: gate, Activation: Clamp, Params: [4]float32{-math.MaxFloat32, float32(siluInverse(bound))}},
+		{Kind: Act, Dst: up, A: up, Activation: Clamp, Params: [4]float32{float32(-bound), float32(bound)}},
+	}
+}
+
+// siluInverse is the x above 0 whose silu is y, y above 0: where x is larger, so is its silu.
+func siluInverse(y float64) float64 {
+	x := y + 1
+	for range 50 {
+		s := 1 / (1 + math.Exp(-x))
+		x -= (x*s - y) / (s * (1 + x*(1-s)))
+	}
+	return x
 }

@@ -29,8 +29,8 @@ func scaleOf(p *program, weight string) (name string, ok bool) {
 	return name, slices.Contains(scaled, weight) && p.has(name)
 }
 
-// scaledExpert is the product of a and the weights of each pair's own expert, then its product with the expert's scale, if the file has scales. They are gathered, to
-// `to`, before the experts run: scales are in the layer's unit, which may leave VRAM before the experts arrive.
+// scaledExpert returns the product of a and the weights of each pair's own expert and, if the file has scales, its product with the expert's scale: they belong in the Ops
+// of Experts. It also adds the operation that gathers the scales to `to`. It runs before the experts: scales are in the layer's unit, which may leave VRAM before the experts arrive.
 func scaledExpert(p *program, dst, a Value, stack string, to Value) []Op {
 	product := perExpert(p, dst, a, stack)
 	scale := p.prefix + stack + ".scale"
@@ -41,10 +41,10 @@ func scaledExpert(p *program, dst, a Value, stack string, to Value) []Op {
 	return []Op{product, {Kind: Mul, Dst: dst, A: dst, B: to}}
 }
 
-// scaledRoute adds the router, see [route]. The operation that it returns multiplies the weight of a chosen expert by the scale of the expert's output, if the file has
+// addScaledRouter is [addRouter]; the Route that it returns also multiplies the weight of a chosen expert by the scale of the expert's output, if the file has
 // such scales. Biases of the output would be multiplied too, so the scales of experts with biases are not read.
-func scaledRoute(p *program, a Value) Op {
-	o := route(p, a)
+func addScaledRouter(p *program, a Value) Op {
+	o := addRouter(p, a)
 	if scale := p.prefix + "ffn_down_exps.scale"; p.has(scale) && !p.h.Experts.Biased {
 		o.Weight2 = scale
 	}

@@ -26,11 +26,7 @@ func shortConv(p *program, dst, a Value) {
 	p.linearRows(ConvC, a, "shortconv.in_proj", d)
 	p.linearRows(ConvIn, a, "shortconv.in_proj", 2*d)
 	p.add(Op{Kind: Mul, Dst: ConvIn, A: ConvB, B: ConvIn})
-	o := Op{Kind: SSMConv, Dst: ConvB, A: ConvIn, Weight: p.weight("shortconv.conv"), Cols: p.h.ShortConvTaps, Linear: true}
-	if bias := p.prefix + "shortconv.conv.bias"; p.has(bias) {
-		o.Weight2 = bias
-	}
-	p.add(o)
+	p.add(Op{Kind: SSMConv, Dst: ConvB, A: ConvIn, Weight: p.weight("shortconv.conv"), Weight2: optional(p, "shortconv.conv.bias"), Cols: p.h.ShortConvTaps, Linear: true})
 	p.add(Op{Kind: Mul, Dst: ConvB, A: ConvC, B: ConvB})
 	p.linear(dst, ConvB, "shortconv.out_proj")
 }
@@ -38,7 +34,7 @@ func shortConv(p *program, dst, a Value) {
 // readLFM2 reads the keys of LFM2, with experts or without: layers without attention have a short convolution.
 func readLFM2(k *keys, h *Hyper) {
 	readSomeAttention(k, h)
-	readMixture(k, h, routerDefaults{gating: Sigmoid, normalise: true})
+	readMixture(k, h, mixtureDefaults{gating: Sigmoid, normalise: true})
 	readRopes(k, h, halves)
 	h.stateWithoutCache()
 	if h.ShortConvTaps = k.int("shortconv.l_cache", -1); h.ShortConvTaps < 1 || h.ShortConvTaps > maxTaps {

@@ -1,7 +1,5 @@
 package arch
 
-import "math"
-
 // step35 is the layer of Step-3.5: the heads of Q and K are normalised before rope, and each head of attention's output has a gate.
 func step35(p *program) {
 	s := p.shape()
@@ -22,9 +20,9 @@ func step35(p *program) {
 func readStep35(k *keys, h *Hyper) {
 	readAttention(k, h)
 	k.setFeedForward(h, k.ints("feed_forward_length", nil))
-	readRouted(k, h, routerDefaults{gating: Sigmoid})
+	readMixtureByRouters(k, h, mixtureDefaults{gating: Sigmoid})
 	for _, name := range []string{"leading_dense_block_count", "moe_every_n_layers"} {
-		k.int(name, 0) // readRouted knows: a layer with a router has experts
+		k.int(name, 0) // readMixtureByRouters knows: a layer with a router has experts
 	}
 	readRopes(k, h, halves)
 	windowed := k.pattern("attention.sliding_window_pattern", 0, nil)
@@ -43,26 +41,4 @@ func readStep35(k *keys, h *Hyper) {
 			k.fail("bounds of layer %d: found %g of experts and %g of the FFN, wanted 0 or more", l, experts[l], shared[l])
 		}
 	}
-}
-
-// bound returns operations on the two products of a gated unit that bound what SwiGLU multiplies: the silu of gate by bound from above, up by bound from both sides. 0 is no
-// bound.
-func bound(gate, up Value, bound float64) []Op {
-	if bound == 0 {
-		return nil
-	}
-	return []Op{
-		{Kind: Act, Dst: gate, A: gate, Activation: Clamp, Params: [4]float32{-math.MaxFloat32, float32(siluInverse(bound))}},
-		{Kind: Act, Dst: up, A: up, Activation: Clamp, Params: [4]float32{float32(-bound), float32(bound)}},
-	}
-}
-
-// siluInverse is the x above 0 whose silu is y, y above 0: where x is larger, so is its silu.
-func siluInverse(y float64) float64 {
-	x := y + 1
-	for range 50 {
-		s := 1 / (1 + math.Exp(-x))
-		x -= (x*s - y) / (s * (1 + x*(1-s)))
-	}
-	return x
 }

@@ -31,7 +31,7 @@ func apertus(p *program) {
 
 // readApertus reads the keys of Apertus.
 func readApertus(k *keys, h *Hyper) {
-	dense(halves)(k, h)
+	withDenseFFN(halves)(k, h)
 	h.AttentionScale = k.factor("attention.scale", h.AttentionScale)
 	positive, negative := bare(k, "xielu.alpha_p"), bare(k, "xielu.alpha_n")
 	beta, eps := bare(k, "xielu.beta"), bare(k, "xielu.eps")
