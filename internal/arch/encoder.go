@@ -84,9 +84,6 @@ func bert(p *program) {
 // lastStates makes what the last layer leaves in X the hidden states.
 func lastStates(p *program) { p.add(Op{Kind: Scale, Dst: Hidden, A: X, Factor: 1}) }
 
-// allButFirst reports whether layer l is not the first of its n layers.
-func allButFirst(l, n int) bool { return l%n > 0 }
-
 // readModernBERT reads the keys of ModernBERT: two of three layers have a window, if there is one, and rope with frequencies of their own.
 func readModernBERT(k *keys, h *Hyper) {
 	withDenseFFN(halves)(k, h)

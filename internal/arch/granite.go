@@ -17,11 +17,3 @@ func readGraniteScales(k *keys, h *Hyper) {
 	h.EmbeddingScale, h.ResidualScale = k.factor("embedding_scale", 1), k.factor("residual_scale", 1)
 	h.AttentionScale, h.LogitScale = k.factor("attention.scale", h.AttentionScale), 1/k.factor("logit_scale", 1)
 }
-
-// factor reads a factor above 0; fallback if the file does not have the key, or has 0, which means that the factor is not used.
-func (k *keys) factor(name string, fallback float32) float32 {
-	if x := float32(k.atLeastZero(name, 0)); x > 0 {
-		return x
-	}
-	return fallback
-}

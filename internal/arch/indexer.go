@@ -40,22 +40,3 @@ func (b *binding) allowIndexer(l int) {
 	b.allow(l, "indexer.k_norm.weight", f32s, x.KeyLength)
 	b.allow(l, "indexer.k_norm.bias", f32s, x.KeyLength)
 }
-
-// MostContext is the most tokens that leat's contexts of the model hold, and why; 0: there is no such bound.
-func MostContext(h *Hyper) (n int, why string) {
-	switch {
-	case h.Positions > 0:
-		return h.Positions, "the positions that the model has weights for"
-	case h.Indexer.Top > 0:
-		return h.Indexer.Top, "the positions that its attention sees without a choice by its indexer, which leat does not compute"
-	}
-	return 0, ""
-}
-
-// LongestContext is the length of contexts that nobody has asked to be shorter: the trained length, or less where leat runs no context that long.
-func LongestContext(h *Hyper) int {
-	if most, _ := MostContext(h); most > 0 {
-		return min(most, h.ContextLength)
-	}
-	return h.ContextLength
-}

@@ -3,11 +3,14 @@ package arch
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"leat/gguf"
 )
 
-// keys reads the hyperparameters of one architecture from a file's metadata. It keeps the first error. [keys.audit] judges the keys that were not read.
+// keys reads the hyperparameters of one architecture from a file's metadata. It keeps the first error, and callers may go on reading until they check err.
+// [keys.audit] judges the keys that were not read. So some callers read a key and drop its value: this checks the value's type and keeps audit from refusing the key.
 type keys struct {
 	md   *gguf.Metadata  // the file's metadata
 	arch string          // name of the architecture, the first part of its keys
@@ -15,7 +18,7 @@ type keys struct {
 	err  error           // the first error; nil: none so far
 
 	layers     int                         // number of layers, for keys that may have a value for each
-	predicting int                         // number of layers after the last that predict further tokens: keys with a value for each layer may have values for these, too
+	predicting int                         // Hyper.predictionLayers: keys with a value for each layer may have values for these layers, too
 	assumed    map[string]any              // by name with the architecture: the values that were taken for keys that the file does not have
 	shape      func(tensor string) []int64 // shape of the file's tensor of this name; nil: it has none. Some files say only by tensors what their keys leave out.
 }
@@ -25,7 +28,7 @@ func newKeys(md *gguf.Metadata, arch string) *keys {
 	return &keys{md: md, arch: arch, read: map[string]bool{}, assumed: map[string]any{}, shape: func(string) []int64 { return nil }}
 }
 
-// rows is the number of rows of the tensor NAME.weight of layer l; 0: the file has no such tensor.
+// rows is the number of rows, the outermost length, of the tensor NAME.weight of layer l; 0: the file has no such tensor.
 func (k *keys) rows(l int, name string) int {
 	if s := k.shape(fmt.Sprintf("blk.%d.%s.weight", l, name)); len(s) > 0 {
 		return int(s[0])
@@ -38,8 +41,8 @@ func (k *keys) perLayer(n int) bool { return n > 0 && (n == k.layers || n == k.l
 
 const maxDim = 1 << 24 // largest integer accepted for a key: real models stay far below, and products of such numbers fit an int64
 
-// lookUp is a key's whole name and value, and marks the key as read; found is false if the file does not have it: then fallback is noted as what is assumed, unless it is
-// nil. name is without the architecture.
+// lookUp returns a key's whole name and its value, and marks the key as read. If the file does not have the key, found is false, and assumed notes fallback unless that is
+// nil. name is without the architecture, as in the methods below.
 func (k *keys) lookUp(name string, fallback any) (key string, v any, found bool) {
 	key = k.arch + "." + name
 	k.read[key] = true
@@ -118,8 +121,8 @@ func (k *keys) ints(name string, fallback []int) []int {
 	return all
 }
 
-// pattern reads which layers are of a kind: a bool for each layer, or a 0 or 1, or a number n of which inPeriod tells whether layer l of each n is. Without the key,
-// n is period. With inPeriod nil, the key is required, and has a value for each layer.
+// pattern reads which layers are of a kind. The key's value is a bool, or a 0 or 1, for each layer; or it is a period of n layers, and inPeriod(l, n) reports whether layer l
+// is of the kind. Without the key, n is period. With inPeriod nil, the key is required, and must have a value for each layer.
 func (k *keys) pattern(name string, period int, inPeriod func(l, n int) bool) []bool {
 	all := make([]bool, k.layers)
 	key, v, found := k.lookUp(name, period)
@@ -161,8 +164,11 @@ func (k *keys) everyLayer() []bool {
 	return all
 }
 
-// allButLast reports whether layer l is not the last of its n layers.
+// allButLast reports whether layer l is not the last of its period of n layers. It is for [keys.pattern], as is allButFirst.
 func allButLast(l, n int) bool { return l%n < n-1 }
+
+// allButFirst reports whether layer l is not the first of its period of n layers.
+func allButFirst(l, n int) bool { return l%n > 0 }
 
 // oneInt is the integer of a key, or the integer that the key's array has for every layer. It reports false if the array has another number of integers or
 // they differ, or the key has no integer.
@@ -218,6 +224,52 @@ func (k *keys) atLeastZero(name string, fallback float64) float64 {
 	return x
 }
 
+// factor reads a factor above 0; fallback if the file does not have the key, or has 0, which means that the factor is not used.
+func (k *keys) factor(name string, fallback float32) float32 {
+	if x := float32(k.atLeastZero(name, 0)); x > 0 {
+		return x
+	}
+	return fallback
+}
+
+// floats reads a float for each layer, from an array; zeros if the file does not have the key. Anything else is an error, and zeros.
+func (k *keys) floats(name string) []float64 {
+	key, v, _ := k.lookUp(name, nil)
+	return layerFloats(k, key, v)
+}
+
+// unprefixedFloats is [keys.floats] of a key that is required, and that does not begin with the architecture's name.
+func unprefixedFloats(k *keys, key string) []float64 {
+	k.read[key] = true
+	v, found := k.md.Get(key)
+	if !found {
+		k.fail("key %q is missing", key)
+	}
+	return layerFloats(k, key, v)
+}
+
+// layerFloats is the floats of v, the value of a key: an array of one for each layer. It is zeros if v is nil. Anything else is an error, and zeros.
+func layerFloats(k *keys, key string, v any) []float64 {
+	all := make([]float64, k.layers)
+	many, _ := k.md.Floats(key)
+	switch {
+	case v == nil:
+		return all
+	case kindOf(v) != "float":
+		k.wrongType(key, v, "a float for each layer")
+		return all
+	case !k.perLayer(len(many)):
+		k.fail("key %q: found %d values, wanted one for each of %d layers", key, len(many), k.layers)
+		return all
+	}
+	for l := range all {
+		if all[l] = float64(many[l]); !finite(all[l]) {
+			k.fail("key %q: found %g, wanted a finite number", key, all[l])
+		}
+	}
+	return all
+}
+
 // bool reads a bool; fallback if the file does not have the key.
 func (k *keys) bool(name string, fallback bool) bool {
 	key, v, found := k.lookUp(name, fallback)
@@ -256,6 +308,11 @@ func (k *keys) fail(format string, args ...any) {
 	if k.err == nil {
 		k.err = fmt.Errorf("read hyperparameters: "+format, args...)
 	}
+}
+
+// hasAny reports whether the file has a key whose name begins so.
+func hasAny(k *keys, prefix string) bool {
+	return slices.ContainsFunc(k.md.Keys(), func(key string) bool { return strings.HasPrefix(key, k.arch+"."+prefix) })
 }
 
 // finite reports whether x is a number that a float32 holds.

@@ -3,8 +3,6 @@ package arch
 import (
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 )
 
 // Rope is the hyperparameters of rotary position embedding: how positions rotate pairs of values of query and key heads.
@@ -14,7 +12,7 @@ type Rope struct {
 	Base    float64   // θ: rope.freq_base
 	Scale   float64   // 1/factor of linear or YaRN scaling; 1: none
 	Factors []float32 // (Dr/2) divisor of each frequency (Llama 3's rope_freqs, LongRoPE's short factors); nil: none
-	Long    []float32 // (Dr/2) what takes the place of Factors in sessions that hold more than OrigContext tokens (LongRoPE's long factors); nil: nothing
+	Long    []float32 // (Dr/2) used instead of Factors in sessions that hold more than OrigContext tokens (LongRoPE's long factors); nil: Factors apply
 
 	// YaRN (Peng et al. 2023, arXiv:2309.00071), by the paper's names. Without YaRN only AttnFactor and, for Long, OrigContext count.
 	ExtFactor   float64 // share of the extrapolated frequency in the blend; 0: YaRN is off
@@ -80,7 +78,7 @@ func readWindowedRope(k *keys, h *Hyper, windowed []bool, base float64) {
 	}
 }
 
-// checkBase fails if base, which key name says, is not the base of frequencies.
+// checkBase fails if base, the value of key name, can't be the base of frequencies.
 func (k *keys) checkBase(name string, base float64) {
 	if base <= 1 {
 		k.fail("key %q: found %g, wanted more than 1", k.arch+"."+name, base)
@@ -141,27 +139,22 @@ func checkScaling(k *keys) {
 	const prefix = "rope.scaling."
 	kind := k.text(prefix+"type", "")
 	for _, c := range []struct {
-		beside  bool // what needs the key is there
-		missing string
+		needed bool
+		name   string // key without prefix
 	}{
 		{kind == "linear" || kind == "yarn", "factor"},
 		{kind == "yarn", "original_context_length"},
 	} {
-		if _, _, found := k.lookUp(prefix+c.missing, nil); c.beside && !found {
-			k.fail("key %q is missing, and others of rope's scaling are there", k.arch+"."+prefix+c.missing)
+		if _, _, found := k.lookUp(prefix+c.name, nil); c.needed && !found {
+			k.fail("key %q is missing, and others of rope's scaling are there", k.arch+"."+prefix+c.name)
 		}
 	}
-}
-
-// hasAny reports whether the file has a key whose name begins so.
-func hasAny(k *keys, prefix string) bool {
-	return slices.ContainsFunc(k.md.Keys(), func(key string) bool { return strings.HasPrefix(key, k.arch+"."+prefix) })
 }
 
 // yarnTemperature is YaRN's attention temperature for contexts that are longer by a factor.
 func yarnTemperature(factor float64) float64 { return 1 + 0.1*math.Log(max(1, factor)) }
 
-// Freqs returns the frequency of each pair, the angle by which one position rotates it, shape (Dr/2), in sessions that hold context tokens.
+// Freqs returns the frequency of each pair, shape (Dr/2), in sessions that hold up to context tokens: the angle in radians by which one position rotates the pair.
 func (r *Rope) Freqs(context int) []float64 {
 	freqs, factors := make([]float64, r.Dim/2), r.Factors
 	if r.Long != nil && context > r.OrigContext {
@@ -199,7 +192,8 @@ func (r *Rope) yarnRange() (low, high float64) {
 }
 
 // Table fills dst, shape (N, Dr/2, 2), with the cosine and sine of each pair's angle at
-// each position, times AttnFactor. It computes in float64: sines of a GPU lose precision at large angles.
+// each of N positions, times AttnFactor. freqs is of [Rope.Freqs]. It computes in float64: sines of a GPU lose
+// precision at large angles. The error says that dst has another size.
 func (r *Rope) Table(dst []float32, freqs []float64, positions []int) error {
 	if len(dst) != len(positions)*len(freqs)*2 {
 		return fmt.Errorf("fill rope table: found room for %d values, wanted %d", len(dst), len(positions)*len(freqs)*2)
