@@ -16,11 +16,11 @@ type rule struct {
 	neutral func(h *Hyper, v any) bool // reports whether the value v leaves the logits unchanged
 }
 
-// rotated begins the keys of files whose weights are times a Hadamard matrix, which X would have to be multiplied by, too.
-const rotated = "prism.hadamard."
+// hadamardPrefix begins the keys of files whose weights are multiplied by a Hadamard matrix. X would have to be multiplied by it, too, which leat does not do.
+const hadamardPrefix = "prism.hadamard."
 
 // rules holds rules for the keys of GGUF that can change the logits of a model of some architecture, or that look as if they did, by the key's name without
-// the architecture. A rule applies if leat does not read the key otherwise. Such a key without a rule gets a note.
+// the architecture. A rule applies if the architecture's reader has not read the key. A key that is neither read nor in this list gets a note.
 var rules = map[string]rule{
 	// Keys without effect on the logits.
 	"vocab_size":                   {"integer", anything}, // see checkVocabulary
@@ -111,25 +111,25 @@ var rules = map[string]rule{
 	"rope.scaling.yarn_log_multiplier": {"float", isZeroIfYaRN},
 }
 
-// groups are prefixes of keys for kinds of layers that leat does not have. The keys' values must be 0 or false.
-var groups = []string{"ssm.", "wkv.", "kda.", "time_", "token_shift", "shortconv.", "xielu.", "altup.", "laurel.", "attention.indexer.", "attention.decay_", "attention.iclr_", "attention.value_residual_",
+// foreignPrefixes begin keys of kinds of layers that an architecture does not have, if its reader has not read them. The keys' values must be 0 or false.
+var foreignPrefixes = []string{"ssm.", "wkv.", "kda.", "time_", "token_shift", "shortconv.", "xielu.", "altup.", "laurel.", "attention.indexer.", "attention.decay_", "attention.iclr_", "attention.value_residual_",
 	"attention.gate_lora", "posnet.", "convnext.", "classifier.", "dense_2_", "dense_3_"}
 
 // audit judges the file's keys of the architecture that k has not read. It refuses a file in which such a key has a value that would change the logits, another
 // type than in GGUF's specification, or a number that is not finite. For keys that it does not know it adds a note to h.
 func (k *keys) audit(h *Hyper) error {
 	for _, key := range k.md.Keys() {
-		if strings.HasPrefix(key, rotated) {
+		if strings.HasPrefix(key, hadamardPrefix) {
 			return &UnsupportedError{What: fmt.Sprintf("key %q:", key), Have: "a rotated basis of the weights", Want: "files that a converter made without it"}
 		}
-		name, ours := strings.CutPrefix(key, k.arch+".")
-		if !ours && !strings.HasPrefix(key, "xielu.") || k.read[key] { // the keys of xIELU have no prefix
+		name, prefixed := strings.CutPrefix(key, k.arch+".")
+		if !prefixed && !strings.HasPrefix(key, "xielu.") || k.read[key] { // the keys of xIELU have no prefix
 			continue
 		}
 		v, _ := k.md.Get(key)
 		r, known := rules[name]
-		for _, g := range groups {
-			if !known && strings.HasPrefix(name, g) {
+		for _, prefix := range foreignPrefixes {
+			if !known && strings.HasPrefix(name, prefix) {
 				r, known = rule{"", isZero}, true
 			}
 		}

@@ -39,13 +39,13 @@ func kimiDelta(p *program) {
 	p.addX(Norm)
 }
 
-// readKimiLinear reads the keys of Kimi Linear. Layers of which head_count_kv says 0 have Kimi delta attention, with as many heads as latent attention.
+// readKimiLinear reads the keys of Kimi Linear. Layers with a head_count_kv of 0 have Kimi delta attention, with as many heads as latent attention.
 func readKimiLinear(k *keys, h *Hyper) {
 	heads, kv := k.atLeastOne("attention.head_count"), k.ints("attention.head_count_kv", nil)
 	rank, ropeDim := k.atLeastOne("attention.kv_lora_rank"), k.atLeastOne("rope.dimension_count")
 	d := DeltaNet{Heads: heads, KeyHeads: heads, HeadLength: k.atLeastOne("kda.head_dim"), Taps: k.atLeastOne("ssm.conv_kernel"), ByChannel: true}
 	length := k.int("attention.key_length", rank+ropeDim)
-	k.int("attention.value_length", 0) // the converter writes the size of a head, of which no head is
+	k.int("attention.value_length", 0) // read and not used: the converter writes a size that no head has
 	checkDeltaNet(k, &d)
 	for l := range h.Layers {
 		s := &h.Layers[l]

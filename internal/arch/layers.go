@@ -12,10 +12,10 @@ type LayerShape struct {
 	KeyLength         int  // Dk: size of a head's query and key
 	ValueLength       int  // Dv: size of a head's value
 	FeedForwardLength int  // F: inner width of the FFN; 0: the layer has none
-	Rope              int  // index in Hyper.Ropes of what rotates queries and keys; NoRope: nothing does
-	Mask              int  // index in Hyper.Masks of what a row's attention sees
+	Rope              int  // index in Hyper.Ropes; NoRope: queries and keys are not rotated
+	Mask              int  // index in Hyper.Masks: the positions that a row's attention sees
 	Sinks             bool // attention has sinks, where the architecture leaves it to the file
-	Cache             bool // the layer has keys and values in the KV cache
+	Cache             bool // the layer has room in the KV cache, for keys and values of its own
 	Borrows           bool // the layer attends over the keys and values of another layer, and makes none
 	Lender            int  // the layer whose keys and values a layer with Borrows attends over
 	State             bool // the layer has a state, see [Hyper.StateParts]
@@ -46,8 +46,8 @@ func readAttention(k *keys, h *Hyper) {
 	readHeads(k, h, heads, kv)
 }
 
-// readSomeAttention is [readAttention] for models of which only some layers have attention: those with a tensor attn_output. Where head_count_kv is 0 for such a layer, attn_k
-// tells the number of key/value heads.
+// readSomeAttention is [readAttention] for models in which only some layers have attention: those with a tensor attn_output. If head_count_kv is 0 for such a layer, the rows
+// of attn_k give the number of key/value heads.
 func readSomeAttention(k *keys, h *Hyper) {
 	heads := k.ints("attention.head_count", nil)
 	kv := k.ints("attention.head_count_kv", heads)
@@ -63,8 +63,8 @@ func readSomeAttention(k *keys, h *Hyper) {
 	readHeads(k, h, heads, kv)
 }
 
-// readHeads reads the sizes of heads, and sets the shape of attention in the layers that have heads, the number of query heads. kv is the number of key/value heads of each
-// layer; 0: as many as attn_k has rows for.
+// readHeads reads the sizes of heads, and sets the shape of attention in the layers that have heads. heads and kv are the numbers of query heads and of key/value heads by
+// layer; heads[l] 0: the layer has no attention; kv[l] 0: as many as attn_k has rows for.
 func readHeads(k *keys, h *Hyper, heads, kv []int) {
 	length := make([]int, k.layers)
 	for l := range h.Layers {
@@ -135,20 +135,20 @@ func (k *keys) setFeedForward(h *Hyper, lengths []int) {
 	}
 }
 
-// StatePart is a part of a layer's state: a matrix of float32.
+// StatePart is the shape of a part of a layer's state: a matrix of float32, one for each sequence.
 type StatePart struct{ Rows, Cols int }
 
 // The parts of a layer's state, which [Hyper.StateParts] gives in this order.
 const (
-	ConvPart  = iota // the convolution's last inputs
-	ScanPart         // what the scan or the delta rule goes on with
+	ConvPart  = iota // (Taps-1, channels) the convolution's last inputs, the oldest first
+	ScanPart         // (Di, Ns) state of the scan, or (Hn*Dn, Dn) of the delta rule
 	partCount        // number of parts
 )
 
-// Bytes is the size of a part, rounded up so that the next one begins where kernels can read it.
+// Bytes is the size of a part, rounded up to 256 bytes so that the next one begins where kernels can read it.
 func (p StatePart) Bytes() int64 { return (4*int64(p.Rows)*int64(p.Cols) + 255) &^ 255 }
 
-// StateParts is the parts of the state of layer l, one after the other; empty parts if it has none.
+// StateParts is the parts of the state of layer l, indexed by ConvPart and ScanPart, in the order in which they lie in memory. A part that the layer does not have is empty.
 func (h *Hyper) StateParts(l int) (parts [partCount]StatePart) {
 	switch d, m := &h.Delta, &h.Mamba; {
 	case !h.Layers[l].State:
@@ -162,7 +162,7 @@ func (h *Hyper) StateParts(l int) (parts [partCount]StatePart) {
 	return parts
 }
 
-// StateBytes is the size of a sequence's state of all layers; 0: no layer has a state.
+// StateBytes is the size in bytes of the state of all layers for one sequence; 0: no layer has a state.
 func (h *Hyper) StateBytes() (n int64) {
 	for l := range h.Layers {
 		for _, p := range h.StateParts(l) {

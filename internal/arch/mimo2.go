@@ -19,7 +19,7 @@ func mimo2(p *program) {
 	p.feedForward("ffn_norm")
 }
 
-// readMiMo2 reads the keys of MiMo-V2: a key says which layers have a window, and these have rope with frequencies of their own. Either kind of layer has sinks if one of them does.
+// readMiMo2 reads the keys of MiMo-V2: a key says which layers have a window, and these have rope with frequencies of their own. All layers with a window have sinks if one of them does, and likewise all others.
 func readMiMo2(k *keys, h *Hyper) {
 	readAttention(k, h)
 	k.setFeedForward(h, k.ints("feed_forward_length", nil))
@@ -29,11 +29,11 @@ func readMiMo2(k *keys, h *Hyper) {
 	readWindow(k, h, -1, windowed)
 	readWindowedRope(k, h, windowed, windowedBase)
 	h.ValueScale = k.factor("attention.value_scale", 1)
-	with := map[bool]bool{} // layers with a window, and those without
+	sinks := map[bool]bool{} // by windowed[l]: whether a layer of this kind has sinks
 	for l := range windowed {
-		with[windowed[l]] = with[windowed[l]] || k.rows(l, "attn_sinks") > 0
+		sinks[windowed[l]] = sinks[windowed[l]] || k.rows(l, "attn_sinks") > 0
 	}
 	for l := range windowed {
-		h.Layers[l].Sinks = with[windowed[l]]
+		h.Layers[l].Sinks = sinks[windowed[l]]
 	}
 }

@@ -41,7 +41,7 @@ func (e *UnreadError) Unwrap() error { return errors.ErrUnsupported }
 func (b *binding) checkUnread() error {
 	h, m := b.h, b.m
 	e := &UnreadError{Path: m.Path, Architecture: h.Architecture}
-	predicting := b.predictionLayers()
+	predicting := b.predictionLayersHeld()
 	last, unused, inputScales := -1, 0, 0 // last: the last layer with a tensor of e.Names
 	for i := range m.Units {
 		u := &m.Units[i]
@@ -96,9 +96,9 @@ func (b *binding) unreadBeside(missing string) string {
 	return ""
 }
 
-// predictionLayers lists the numbers of the layers that predict further tokens: those that nextn_predict_layers counts after the last layer, if they hold
+// predictionLayersHeld lists the layers of the file that predict further tokens: those that nextn_predict_layers counts after the last layer, if they hold
 // a tensor nextn.*.
-func (b *binding) predictionLayers() []int {
+func (b *binding) predictionLayersHeld() []int {
 	h, m := b.h, b.m
 	var layers []int
 	for i := range m.Units {

@@ -8,8 +8,8 @@ import (
 	"leat/decompose/pack"
 )
 
-// noteUsual adds notes to h about keys and tensors that the file lacks, that other files of the architecture have, and that change the logits: usual and usualInGroup list
-// them. The file may be broken.
+// noteUsual adds notes to h about keys and tensors that the file lacks although other files of the architecture have them, and that change the logits: the file may have
+// lost them. usual and usualInGroup list such keys and tensors.
 func noteUsual(k *keys, h *Hyper, m *pack.Model) {
 	names := slices.Clone(usual[k.arch])
 	for _, name := range usualInGroup[k.arch] {
@@ -39,8 +39,8 @@ func noteUsual(k *keys, h *Hyper, m *pack.Model) {
 	}
 }
 
-// Group is the beginning of the names of the keys that files have together, such as rope.scaling. of rope.scaling.factor; "" for a key that is alone. Name is without the
-// architecture.
+// Group is the prefix that a key shares with others that files have only together, such as rope.scaling. for rope.scaling.factor; "": the key has no such others. name is
+// the key without the architecture.
 func Group(name string) string {
 	for _, prefix := range []string{"expert_", "rope.scaling."} {
 		if strings.HasPrefix(name, prefix) {

@@ -1,6 +1,7 @@
 package arch
 
-// Width is the number of values in a row of v in layer l; 0: the layer has no such value. Of X, Hidden and Logits the layer does not matter.
+// Width is the number of values in a row of v in layer l; 0: the layer has no such value. For values that are as wide in all layers, such as X, Hidden and Logits, l may be
+// any number.
 func (h *Hyper) Width(l int, v Value) int {
 	switch {
 	case v == None || v == Cache:
@@ -66,7 +67,7 @@ func (h *Hyper) headWidth(s *LayerShape, v Value) int {
 	return s.FeedForwardLength // of Gate and Up
 }
 
-// MaxWidth is the number of values in a row of v in the layer that has most of them; 0: no operation of a layer reads or writes v.
+// MaxWidth is the largest [Hyper.Width] of v in any layer; 0: no operation of a layer, or before the layers, reads or writes v.
 func (h *Hyper) MaxWidth(v Value) (n int) {
 	if h.touched[v] {
 		for l := range h.Layers {
@@ -84,8 +85,7 @@ func (h *Hyper) PairWidth(l int, v Value) int {
 	return h.Width(l, v)
 }
 
-// LongestRow is the most numbers in a row of any value of a layer, be it the input or the result of a product. Of values that have a part for each chosen
-// expert, it counts one part.
+// LongestRow is the largest [Hyper.PairWidth] of any value in any layer: no product in a layer reads or writes longer rows.
 func (h *Hyper) LongestRow() (n int) {
 	for v := range NumValues {
 		for l := range h.Layers {
