@@ -1,6 +1,6 @@
 package arch
 
-// Pooling is how one vector is made of the hidden states of a text's tokens.
+// Pooling is how one vector, shape (D), is made of the hidden states of a text's tokens, shape (T, D).
 type Pooling int
 
 // The ways to pool.
@@ -36,9 +36,9 @@ func readEncoder(k *keys, h *Hyper) {
 	h.mask(Mask{All: true}, k.everyLayer())
 }
 
-// readAround gives the layers that windowed marks a window: attention.sliding_window positions, half of them on each side of a row. They also get rope by frequencies
-// of their own.
-func readAround(k *keys, h *Hyper, windowed []bool) {
+// readCentredWindow gives the layers that windowed marks a window of attention.sliding_window positions, half of them on each side of a row. They also get rope with
+// frequencies of their own.
+func readCentredWindow(k *keys, h *Hyper, windowed []bool) {
 	if n := k.int("attention.sliding_window", 0); n > 0 {
 		h.mask(Mask{Around: max(1, n/2)}, windowed)
 		readWindowedRope(k, h, windowed, windowedBase)
@@ -81,7 +81,7 @@ func bert(p *program) {
 	p.ln(X, X, "layer_output_norm")
 }
 
-// lastStates makes what the last layer leaves in X the hidden states.
+// lastStates copies X to Hidden: the last layer has normalised it already.
 func lastStates(p *program) { p.add(Op{Kind: Scale, Dst: Hidden, A: X, Factor: 1}) }
 
 // readModernBERT reads the keys of ModernBERT: two of three layers have a window, if there is one, and rope with frequencies of their own.
@@ -91,7 +91,7 @@ func readModernBERT(k *keys, h *Hyper) {
 		return
 	}
 	readEncoder(k, h)
-	readAround(k, h, k.pattern("attention.sliding_window_pattern", 3, allButFirst))
+	readCentredWindow(k, h, k.pattern("attention.sliding_window_pattern", 3, allButFirst))
 	switch act := k.text("hidden_activation", "gelu"); act {
 	case "gelu":
 	case "silu", "swish", "swiglu":
@@ -101,7 +101,7 @@ func readModernBERT(k *keys, h *Hyper) {
 	}
 }
 
-// modernBERT is the layer of ModernBERT: gate and up are one matrix. The first layer reads the residual stream as it is, which the norm of the embeddings has made.
+// modernBERT is the layer of ModernBERT: gate and up are one matrix. The first layer may have no attn_norm, because its input, the embeddings, is normalised already.
 func modernBERT(p *program) {
 	row := X
 	if p.l > 0 || p.hasWeight("attn_norm") {
@@ -122,12 +122,12 @@ func modernBERT(p *program) {
 	p.addX(Norm)
 }
 
-// readGemmaEmbedding reads the keys of EmbeddingGemma: a Gemma 3 whose rows see all of the text, or in five of six layers a window on each side.
+// readGemmaEmbedding reads the keys of EmbeddingGemma, a Gemma 3 whose rows see the whole text or, in five of six layers, a window around them.
 func readGemmaEmbedding(k *keys, h *Hyper) {
 	readGemma(k, h)
 	if k.err != nil {
 		return
 	}
 	readEncoder(k, h)
-	readAround(k, h, k.pattern("attention.sliding_window_pattern", 6, allButLast))
+	readCentredWindow(k, h, k.pattern("attention.sliding_window_pattern", 6, allButLast))
 }

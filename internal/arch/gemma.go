@@ -83,8 +83,8 @@ func (h *Hyper) scaleEmbeddings() {
 	h.EmbeddingScale = float32(math.Sqrt(float64(h.EmbeddingLength)))
 }
 
-// readGemmaScale sets AttentionScale to what the file says. Files that don't say it mean 1/√Dk, but for the largest model, which has the given number of layers: its
-// factor is that of heads that share out the residual stream.
+// readGemmaScale sets AttentionScale to the file's attention.scale. Without the key it stays 1/√Dk, except in the largest model, which has the given number of layers: there it
+// is 1/√(D/H), which differs from 1/√Dk.
 func readGemmaScale(k *keys, h *Hyper, largest int) {
 	if s := float32(k.atLeastZero("attention.scale", 0)); s > 0 {
 		h.AttentionScale = s

@@ -11,8 +11,8 @@ func readGranite(k *keys, h *Hyper) {
 	}
 }
 
-// readGraniteScales reads the factors of Granite: of embeddings, of what layers add to the residual stream and of attention's scores, and the divisor of the logits. 0 is
-// none.
+// readGraniteScales reads the factors of Granite: of embeddings, of what layers add to the residual stream and of attention's scores, and the divisor of the logits. 0
+// means that the file does not use the factor.
 func readGraniteScales(k *keys, h *Hyper) {
 	h.EmbeddingScale, h.ResidualScale = k.factor("embedding_scale", 1), k.factor("residual_scale", 1)
 	h.AttentionScale, h.LogitScale = k.factor("attention.scale", h.AttentionScale), 1/k.factor("logit_scale", 1)

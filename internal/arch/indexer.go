@@ -1,7 +1,7 @@
 package arch
 
-// Indexer is the hyperparameters of an attention's indexer (DeepSeek-V3.2), which chooses the positions that a row's attention sees; Top 0: the model has none. Where a row
-// has no more than Top positions to see, the indexer chooses all of them. leat computes attention over all positions, and so runs contexts of at most Top.
+// Indexer is the hyperparameters of an attention's indexer (DeepSeek-V3.2), which chooses the Top positions that a row's attention sees; Top 0: the model has none. In a
+// context of at most Top positions it would choose all of them. leat has no indexer, computes attention over all positions, and so runs contexts of at most Top.
 type Indexer struct {
 	Heads     int // heads of the indexer's queries
 	KeyLength int // size of a query and of a key

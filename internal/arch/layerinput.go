@@ -41,8 +41,8 @@ func readLayerInput(k *keys, h *Hyper) {
 	}
 }
 
-// makeLayerInputs adds the operations that make the inputs of all layers, if the model has them: the mean, but for a factor √2, of an embedding, which is in LayerInputs, and of
-// a product of X, normalised.
+// makeLayerInputs adds the operations that make the inputs of all layers, if the model has them: LayerInputs = (rms(per_layer_model_proj · X / √D) + √Dp * e) / √2. e is the row's
+// embedding in [Table] per_layer_token_embd, which LayerInputs holds before.
 func makeLayerInputs(p *program) {
 	in := &p.h.LayerInput
 	if in.Length == 0 {
@@ -55,7 +55,7 @@ func makeLayerInputs(p *program) {
 	p.add(Op{Kind: Scale, Dst: LayerInputs, A: LayerInputs, Factor: float32(math.Sqrt2 / 2)})
 }
 
-// ownInput adds operations on the layer's input: dst is a product of the input times a gate, normalised. The gate is the GELU of a product of a.
+// ownInput adds the operations of the layer's own input: dst = rms(proj · (gelu(inp_gate · a) * OwnInput)). Layer l of a view reads the part l % Layers.
 func ownInput(p *program, dst, a Value) {
 	in := &p.h.LayerInput
 	p.linear(LayerGate, a, "inp_gate")

@@ -166,7 +166,8 @@ func normRows(p *program) {
 	p.headRMS(K, "attn_k_norm", 1, p.width(K))
 }
 
-// readLlama reads the keys of llama, with or without experts. Files of Mistral's models say by which temperature of another slope YaRN's attention temperature is divided.
+// readLlama reads the keys of llama, with or without experts. Files of Mistral's models may have yarn_log_multiplier: YaRN's attention temperature is divided by another one,
+// whose slope over log(factor) is yarn_log_multiplier times as steep.
 func readLlama(k *keys, h *Hyper) {
 	withExperts(adjacent, mixtureDefaults{normalise: true})(k, h)
 	log := k.atLeastZero("rope.scaling.yarn_log_multiplier", 0)
@@ -194,7 +195,7 @@ func readPhi3(k *keys, h *Hyper) {
 	readWindow(k, h, 0, k.everyLayer())
 }
 
-// readOLMo2 reads the keys of OLMo 2 and 3: three of four layers have a window, if there is one, and rope without scaling.
+// readOLMo2 reads the keys of OLMo 2 and 3: if there is a window, three of four layers have it, and their rope has no scaling.
 func readOLMo2(k *keys, h *Hyper) {
 	withDenseFFN(halves)(k, h)
 	if k.err != nil {
@@ -249,7 +250,7 @@ func readGPTOSS(k *keys, h *Hyper) {
 	readWindow(k, h, -1, windowed)
 }
 
-// readErnieMoE reads the keys of ERNIE 4.5 with experts, which not all layers from leading_dense_block_count on have.
+// readErnieMoE reads the keys of ERNIE 4.5 with experts: from layer leading_dense_block_count on, every interleave_moe_layer_step-th layer has experts.
 func readErnieMoE(k *keys, h *Hyper) {
 	withExperts(adjacent, mixtureDefaults{normalise: true})(k, h)
 	step := max(1, k.int("interleave_moe_layer_step", 1))

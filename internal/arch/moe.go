@@ -10,9 +10,9 @@ type Mixture struct {
 	Gating            Gating  // how scores become the weights of experts
 	Normalise         bool    // a token's weights are divided by their sum
 	Scale             float32 // factor of the weights
-	Groups            int     // groups that a layer's experts are divided into; 0 or 1: one group
-	GroupsUsed        int     // groups that a token's experts are chosen from: those with the best scores; 0: there is one group
-	GroupBest         int     // a group's score is the sum of its GroupBest best experts' scores; 0: there is one group
+	Groups            int     // groups of equal size that a layer's experts are divided into; 0 or 1: all are one group
+	GroupsUsed        int     // groups that a token's experts are chosen from: those with the best scores; 0 if there is one group
+	GroupBest         int     // a group's score is the sum of the scores of its GroupBest best experts; 0 if there is one group
 	Biased            bool    // each expert's products have biases
 	Clamped           bool    // experts have SwiGLUOAI instead of SwiGLU
 	SharedLength      int     // Fs: inner width of the shared expert, which every token uses; 0: there is none
@@ -27,7 +27,7 @@ const (
 	SoftMax       Gating = iota // softmax of the scores of all experts
 	Sigmoid                     // sigmoid of each expert's score
 	SoftMaxChosen               // softmax of the scores of the chosen experts
-	SparseMixer                 // each chosen expert's share of the softmax of scores that are near its own, of experts chosen after it (Liu et al. 2024, arXiv:2409.12136)
+	SparseMixer                 // for each chosen expert, softmax over the experts that have scores near its own and were not chosen before it (Liu et al. 2024, arXiv:2409.12136)
 )
 
 // maxExperts is the most experts of a layer that kernels take.
@@ -189,8 +189,8 @@ func pairBiases(p *program, dst, base Value) {
 	p.add(Op{Kind: SumExperts, Dst: dst, A: ExpertOut, B: base})
 }
 
-// plainExperts adds a mixture of experts without gates, which reads a, and adds its output to X: each expert is as in [program.plainFFN], with f. Experts of latents read a product
-// of a, and another product of the sum of their outputs is added to X.
+// plainExperts adds a mixture of experts without gates, which reads a, and adds its output to X: each expert is like [program.plainFFN] with the activation f. If the experts
+// read latents, ffn_latent_down makes the latent of a, and ffn_latent_up turns the sum of the experts' outputs into the output.
 func plainExperts(p *program, a Value, f Activation) {
 	p.add(addScaledRouter(p, a))
 	if p.h.Experts.SharedLength > 0 {

@@ -8,8 +8,8 @@ import (
 // program collects the operations of a layer, or of what comes before or after the layers, so that code that calls its methods reads like a forward pass.
 type program struct {
 	h      *Hyper                 // the model's hyperparameters
-	l      int                    // the layer; outside: there is none
-	prefix string                 // what the names of the layer's tensors begin with: blk.N.
+	l      int                    // the layer; outside: before or after the layers
+	prefix string                 // the first part of the names of the layer's tensors, blk.N.; "" with outside
 	has    func(name string) bool // reports whether the file holds a tensor
 	ops    []Op                   // the operations so far
 }
@@ -27,7 +27,7 @@ func (h *Hyper) Layer(l int, has func(tensor string) bool) []Op {
 	return p.ops
 }
 
-// shape is what may differ from layer to layer.
+// shape is the layer's LayerShape. The program must not be outside the layers.
 func (p *program) shape() *LayerShape { return &p.h.Layers[p.l] }
 
 // width is the number of values in a row of v.
@@ -163,7 +163,7 @@ func (p *program) plainFFN(dst, a Value, f Activation, params ...float32) {
 	p.linear(dst, Up, "ffn_down")
 }
 
-// feedForward adds to X what the layer's FFN, or its mixture of experts, makes of X after the norm of the given name.
+// feedForward adds an RMS norm of X with the weight of the given name, then the layer's FFN or mixture of experts, and adds its output to X. It overwrites Norm.
 func (p *program) feedForward(norm string) {
 	p.rms(Norm, X, norm)
 	switch {

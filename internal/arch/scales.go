@@ -8,8 +8,8 @@ import (
 	"leat/gguf"
 )
 
-// Scales stand beside weights whose type can't hold their magnitude, as NVFP4's blocks can't: a product with the weight NAME.weight is multiplied by NAME.scale,
-// one number, or of experts one for each. The biases are added afterwards.
+// Some files have scales beside weights, because the weights' type, such as NVFP4, does not reach their magnitude: the product with NAME.weight is multiplied by NAME.scale,
+// which is one number, or one number for each expert. Biases are added afterwards.
 
 // OutputScale is the scale of [Output].
 const OutputScale = "output.scale"
@@ -51,8 +51,8 @@ func addScaledRouter(p *program, a Value) Op {
 	return o
 }
 
-// isInputScale reports whether a tensor is the scale of activations by which a model was quantised, beside a weight that an operation reads: one number, or of experts one for
-// each. Activations have a scale for each 32 values here, or none.
+// isInputScale reports whether a tensor is NAME.input_scale beside a known NAME.weight: one number, or one for each expert, by which the file's author quantised activations.
+// leat does not need it: its kernels quantise activations with a scale for each 32 values, or not at all.
 func (b *binding) isInputScale(t *pack.Tensor) bool {
 	name, ok := strings.CutSuffix(t.Name, ".input_scale")
 	if !ok || !b.known[name+".weight"] || t.Type != gguf.F32 || len(t.Shape) != 1 {
