@@ -33,14 +33,14 @@ func readEncoder(k *keys, h *Hyper) {
 		k.int(name+"_feat_in", 0)
 		k.int(name+"_feat_out", 0)
 	}
-	h.mask(Mask{All: true}, k.everyLayer())
+	h.addMask(Mask{All: true}, k.everyLayer())
 }
 
 // readCentredWindow gives the layers that windowed marks a window of attention.sliding_window positions, half of them on each side of a row. They also get rope with
 // frequencies of their own.
 func readCentredWindow(k *keys, h *Hyper, windowed []bool) {
 	if n := k.int("attention.sliding_window", 0); n > 0 {
-		h.mask(Mask{Around: max(1, n/2)}, windowed)
+		h.addMask(Mask{Around: max(1, n/2)}, windowed)
 		readWindowedRope(k, h, windowed, windowedBase)
 	}
 }

@@ -39,7 +39,7 @@ func (m *Mask) Width() int {
 // Ahead reports whether rows see positions after their own.
 func (m *Mask) Ahead() bool { return m.All || m.Around > 0 }
 
-// Windowed reports whether the attention of layer l sees only positions near the row's own.
+// Windowed reports whether the attention of layer l has a window, on one side or both. A Chunk is not a window.
 func (h *Hyper) Windowed(l int) bool {
 	m := &h.Masks[h.Layers[l].Mask]
 	return m.Window > 0 || m.Around > 0
@@ -55,15 +55,15 @@ func readWindow(k *keys, h *Hyper, fallback int, windowed []bool) {
 		}
 	}
 	if n := k.int("attention.sliding_window", fallback); n > 0 {
-		h.mask(Mask{Window: n}, windowed)
+		h.addMask(Mask{Window: n}, windowed)
 	}
 }
 
-// mask gives a mask to the layers that of marks.
-func (h *Hyper) mask(m Mask, of []bool) {
+// addMask adds a mask to Masks, and gives it to the layers that masked marks.
+func (h *Hyper) addMask(m Mask, masked []bool) {
 	h.Masks = append(h.Masks, m)
 	for l := range h.Layers {
-		if of[l] {
+		if masked[l] {
 			h.Layers[l].Mask = len(h.Masks) - 1
 		}
 	}

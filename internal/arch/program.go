@@ -80,7 +80,7 @@ func (p *program) linear(dst, a Value, weight string) { p.linearRows(dst, a, wei
 // linearRows is [program.linear] with a part of the matrix, and of its bias: its rows from first on, as many as dst has columns.
 func (p *program) linearRows(dst, a Value, weight string, first int) {
 	p.add(Op{Kind: MulMat, Dst: dst, A: a, Weight: p.weight(weight), Row: first})
-	if scale, ok := scaleOf(p, weight); ok {
+	if scale := scaleOf(p, weight); scale != "" {
 		p.add(Op{Kind: MulWeight, Dst: dst, A: dst, Weight: scale, Cols: 1})
 	}
 	if bias := optional(p, weight+".bias"); bias != "" {

@@ -23,10 +23,12 @@ var scaled = []string{
 	"ssm_in", "ssm_out", "ssm_alpha", "ssm_beta",
 }
 
-// scaleOf is the name of the scale of the layer's matrix NAME.weight, if the file has one.
-func scaleOf(p *program, weight string) (name string, ok bool) {
-	name = p.prefix + weight + ".scale"
-	return name, slices.Contains(scaled, weight) && p.has(name)
+// scaleOf is the name of the scale of the layer's matrix NAME.weight; "": it has none.
+func scaleOf(p *program, weight string) string {
+	if !slices.Contains(scaled, weight) {
+		return ""
+	}
+	return optional(p, weight+".scale")
 }
 
 // scaledExpert returns the product of a and the weights of each pair's own expert and, if the file has scales, its product with the expert's scale: they belong in the Ops
