@@ -104,7 +104,7 @@ func readNemotronH(k *keys, h *Hyper) {
 	if l := firstExperts(h); l >= 0 {
 		h.Experts.LatentLength = k.rows(l, "ffn_latent_down")
 		if n := k.int("moe_latent_size", h.Experts.LatentLength); n != h.Experts.LatentLength {
-			k.fail("key %q: found %d, wanted %d, the rows of ffn_latent_down", k.arch+".moe_latent_size", n, h.Experts.LatentLength)
+			k.fail("key %q: found %d, wanted %d, the rows of tensor \"blk.%d.ffn_latent_down.weight\"", k.arch+".moe_latent_size", n, h.Experts.LatentLength, l)
 		}
 	}
 	readMamba2(k, h)

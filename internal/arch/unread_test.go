@@ -117,7 +117,7 @@ func TestEveryTensorIsAsked(t *testing.T) {
 
 // optional tensors are read where a file has them.
 func optional(name string) bool {
-	return name == arch.Output || name == arch.RopeFreqs || strings.HasSuffix(name, ".bias") && !strings.HasSuffix(name, "ssm_dt.bias") || strings.HasSuffix(name, "ffn_gate_inp_shexp.weight") ||
+	return name == arch.Output || name == arch.RopeFreqs || strings.Contains(name, ".indexer.") || strings.HasSuffix(name, ".bias") && !strings.HasSuffix(name, "ssm_dt.bias") || strings.HasSuffix(name, "ffn_gate_inp_shexp.weight") ||
 		strings.HasSuffix(name, ".input_scale")
 }
 
