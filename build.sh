@@ -412,8 +412,8 @@ test_all() {
 }
 
 device_stages() {
-  stage "device tests" run_tests LEAT_CONFORM_PARTS=60 LEAT_ENGINE_PARTS=14 go test -count=1 -timeout 30m -skip "$NIGHTLY_ALONE" "${device[@]}"
-  stage "validation layers" suite layers LEAT_VALIDATE=1 LEAT_CONFORM_PARTS=60 LEAT_ENGINE_PARTS=14 go test -count=1 -timeout 30m
+  stage "device tests" run_tests LEAT_CONFORM_PARTS=60 LEAT_ENGINE_PARTS=18 go test -count=1 -timeout 30m -skip "$NIGHTLY_ALONE" "${device[@]}"
+  stage "validation layers" suite layers LEAT_VALIDATE=1 LEAT_CONFORM_PARTS=60 LEAT_ENGINE_PARTS=18 go test -count=1 -timeout 30m
 }
 
 other_stages() {
