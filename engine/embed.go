@@ -46,25 +46,19 @@ func (m *Model) Embed(ctx context.Context, texts [][]token.ID, o EmbedOptions) (
 	if err := e.run(during); err != nil {
 		return nil, fmt.Errorf("embed: %w", err)
 	}
-	width := m.prepared.hyper.EmbeddingLength
 	for i, hidden := range e.hidden {
+		width := m.prepared.hyper.EmbeddingLength
 		v := pooling.pool(hidden, width)
-		if pooling == PoolingNone {
-			e.hidden[i] = scaled(v, width, o)
-			continue
+		if pooling != PoolingNone {
+			v = m.prepared.hyper.Project(v)
+			width = len(v)
 		}
-		v = m.prepared.hyper.Project(v)
-		e.hidden[i] = scaled(v, len(v), o)
+		if !o.Unscaled {
+			normalise(v, width)
+		}
+		e.hidden[i] = v
 	}
 	return e.hidden, nil
-}
-
-// scaled gives each row of v, of the given width, the length 1, unless o says otherwise.
-func scaled(v []float32, width int, o EmbedOptions) []float32 {
-	if !o.Unscaled {
-		normalise(v, width)
-	}
-	return v
 }
 
 // EncoderError says that a model is an encoder: it makes vectors of texts, and neither logits nor text.

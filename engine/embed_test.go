@@ -1,11 +1,9 @@
 package engine_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -28,23 +26,12 @@ const toleranceEncoder = 2e-3
 // transformersModel is a model of testdata, the tokens of its reference, and the rows of this: logits, or an encoder's hidden states.
 func transformersModel(t *testing.T, name string) (path string, ids []token.ID, rows []float32) {
 	t.Helper()
-	base := filepath.Join(testdata.Dir(t), "hf", name)
-	var ref struct {
-		Tokens      []token.ID
-		Rows, Vocab int
+	a := readAuthored(t, filepath.Join(testdata.Dir(t), "hf", name))
+	rows, why := a.reference(t)
+	if why != "" {
+		t.Fatal(why)
 	}
-	b, err := os.ReadFile(base + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(b, &ref); err != nil {
-		t.Fatal(err)
-	}
-	rows, ok := readLogits(t, base+".f32", ref.Rows*ref.Vocab)
-	if !ok {
-		t.Fatalf("%s has no reference", base)
-	}
-	return base + ".gguf", ref.Tokens[:ref.Rows], rows
+	return a.base + ".gguf", a.Tokens[:a.Rows], rows
 }
 
 // hiddenStates are the last hidden states of a text, (T, D).

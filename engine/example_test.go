@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"leat/engine"
@@ -36,7 +35,7 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	if *writeModels {
-		if err := writeTable(filepath.Join("..", "docs", "models.md")); err != nil {
+		if err := writeTable(); err != nil {
 			fmt.Println(err)
 			code = 1
 		}

@@ -54,18 +54,23 @@ func authoredModels(t *testing.T) (models []authored) {
 		t.Fatalf("found %d models of our own, error %v", len(own), err)
 	}
 	for _, path := range append(paths, own...) {
-		base := strings.TrimSuffix(path, ".gguf")
-		a := authored{name: filepath.Base(base), base: base}
-		b, err := os.ReadFile(base + ".json")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(b, &a); err != nil {
-			t.Fatal(err)
-		}
-		models = append(models, a)
+		models = append(models, readAuthored(t, strings.TrimSuffix(path, ".gguf")))
 	}
 	return models
+}
+
+// readAuthored reads what BASE.json says of the model BASE.gguf.
+func readAuthored(t *testing.T, base string) authored {
+	t.Helper()
+	a := authored{name: filepath.Base(base), base: base}
+	b, err := os.ReadFile(base + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
 }
 
 // reference returns what the authors' code computes, shape (Rows, Vocab), or says why there is nothing to compare with.

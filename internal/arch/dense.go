@@ -1,16 +1,14 @@
 package arch
 
-import (
-	"fmt"
-
-	"leat/gguf/quant"
-)
+import "fmt"
 
 // Dense is a linear layer after pooling, without a bias, which the host computes on the vector of a text, as in EmbeddingGemma. sentence-transformers keeps such modules
 // beside the model, and few files have them. It is not a dense FFN.
 type Dense struct {
 	In, Out int       // width of the vector before and after
 	Weights []float32 // (Out, In)
+
+	tensor string // name of the weights' tensor
 }
 
 // denseTensors are the names of the tensors of Hyper.Dense, in order.
@@ -36,37 +34,28 @@ func (b *binding) sizeDense() error {
 			return fmt.Errorf("bind %s: tensor %q: found shape %v, wanted at most %d rows of %d", b.m.Path, t.Name, t.Shape, maxDense/width, width)
 		}
 		out := int(t.Shape[0])
-		for key, found := range map[string]int{name + "_feat_in": width, name + "_feat_out": out} {
-			key = b.h.Architecture + "." + key
-			if n, ok := b.m.Metadata.Int(key); ok && n != int64(found) {
-				return fmt.Errorf("bind %s: tensor %q: found %d, wanted %d by the key %q", b.m.Path, t.Name, found, n, key)
+		for _, c := range []struct {
+			key   string
+			found int
+		}{{name + "_feat_in", width}, {name + "_feat_out", out}} {
+			key := b.h.Architecture + "." + c.key
+			if n, ok := b.m.Metadata.Int(key); ok && n != int64(c.found) {
+				return fmt.Errorf("bind %s: tensor %q: found %d, wanted %d by the key %q", b.m.Path, t.Name, c.found, n, key)
 			}
 		}
-		b.h.Dense = append(b.h.Dense, Dense{In: width, Out: out})
+		b.h.Dense = append(b.h.Dense, Dense{In: width, Out: out, tensor: t.Name})
 		width = out
 	}
 	return nil
 }
 
 // readDense reads the weights of dense layers.
-func (b *binding) readDense() error {
-	next := 0
-	for _, name := range denseTensors {
-		if !b.known[name+".weight"] {
-			continue
+func (b *binding) readDense() (err error) {
+	for i := range b.h.Dense {
+		d := &b.h.Dense[i]
+		if d.Weights, err = readValues(b.m, d.tensor, d.In*d.Out); err != nil {
+			return err
 		}
-		t, _, _ := b.m.Tensor(name + ".weight")
-		d := &b.h.Dense[next]
-		raw := make([]byte, t.Bytes)
-		d.Weights = make([]float32, d.In*d.Out)
-		err := b.m.ReadAt(t.File, raw, t.Off)
-		if err == nil {
-			err = quant.Decode(t.Type, d.Weights, raw)
-		}
-		if err != nil {
-			return fmt.Errorf("read %s: %w", t.Name, err)
-		}
-		next++
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"leat/decompose/pack"
 	"leat/gguf"
 	"leat/gguf/quant"
 )
@@ -47,13 +48,9 @@ func (b *binding) factors(name string) ([]float32, error) {
 	if t.Type != gguf.F32 || len(t.Shape) != 1 || t.Shape[0] != int64(n) {
 		return nil, fmt.Errorf("bind %s: tensor %q: found %s %v, wanted F32 [%d]", b.m.Path, name, t.Type, t.Shape, n)
 	}
-	raw, factors := make([]byte, t.Bytes), make([]float32, n)
-	err := b.m.ReadAt(t.File, raw, t.Off)
-	if err == nil {
-		err = quant.Decode(gguf.F32, factors, raw)
-	}
+	factors, err := readValues(b.m, name, n)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
+		return nil, err
 	}
 	for i, f := range factors {
 		if !(f > 0) || math.IsInf(float64(f), 1) {
@@ -61,4 +58,18 @@ func (b *binding) factors(name string) ([]float32, error) {
 		}
 	}
 	return factors, nil
+}
+
+// readValues reads the n values of a tensor of m, for the host. The tensor must be there, and have as many.
+func readValues(m *pack.Model, name string, n int) ([]float32, error) {
+	t, _, _ := m.Tensor(name)
+	raw, values := make([]byte, t.Bytes), make([]float32, n)
+	err := m.ReadAt(t.File, raw, t.Off)
+	if err == nil {
+		err = quant.Decode(t.Type, values, raw)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return values, nil
 }

@@ -67,6 +67,6 @@ func (s *Session) look(a attention, l int, prefix string, x []float64) []float64
 		a.rope.turn(k, a.key, s.pos)
 	}
 	c := &s.state[l]
-	c.keys, c.values = append(c.keys, s.kept(k)), append(c.values, s.kept(v))
+	s.remember(c, k, v)
 	return a.of(q, c.keys, c.values)
 }

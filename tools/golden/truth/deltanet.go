@@ -34,7 +34,7 @@ func (s *Session) gatedAttention(l int, p string, x []float64) []float64 {
 	m.rope.turn(q, a.key, s.pos)
 	m.rope.turn(k, a.key, s.pos)
 	c := &s.state[l]
-	c.keys, c.values = append(c.keys, s.kept(k)), append(c.values, s.kept(v))
+	s.remember(c, k, v)
 	out := a.of(q, c.keys, c.values)
 	for i, g := range gates {
 		out[i] *= sigmoid(g)

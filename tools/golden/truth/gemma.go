@@ -68,7 +68,7 @@ func (s *Session) sharedAttention(l int, p string, x []float64) []float64 {
 		for head := range slices.Chunk(v, a.key) {
 			copy(head, m.rmsNorm(head, ones))
 		}
-		c.keys, c.values = append(c.keys, s.kept(k)), append(c.values, s.kept(v))
+		s.remember(c, k, v)
 	}
 	a.headsKV = len(c.keys[0]) / a.key
 	return m.linear(p+"attn_output", a.of(q, c.keys, c.values))

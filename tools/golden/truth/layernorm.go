@@ -40,7 +40,7 @@ func gptNeoX(s *Session, l int, x []float64) {
 	a.rope.turn(q, a.key, s.pos)
 	a.rope.turn(k, a.key, s.pos)
 	c := &s.state[l]
-	c.keys, c.values = append(c.keys, s.kept(k)), append(c.values, s.kept(v))
+	s.remember(c, k, v)
 	inner := m.linear(p+"ffn_up", layerNorm(m, p+"ffn_norm", x))
 	for i, u := range inner { // GELU
 		inner[i] = u / 2 * (1 + math.Erf(u/math.Sqrt2))

@@ -40,6 +40,11 @@ func (s *Session) kept(x []float64) []float64 {
 	return x
 }
 
+// remember adds the keys and values of a position to what a layer's attention sees.
+func (s *Session) remember(c *state, keys, values []float64) {
+	c.keys, c.values = append(c.keys, s.kept(keys)), append(c.values, s.kept(values))
+}
+
 // NewSession begins a sequence.
 func (m *Model) NewSession() *Session { return &Session{m: m, state: make([]state, m.layers)} }
 
