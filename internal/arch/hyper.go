@@ -48,7 +48,7 @@ type Hyper struct {
 	Tied             bool         // the output matrix is token_embd
 	Experts          Mixture      // mixture of experts, if the model has one
 
-	Notes []string // sentences about keys and tensors of the file that leat does not use; the logits do not depend on them
+	Notes []string // sentences for the user: keys and tensors of the file that leat does not use, and such as it lacks and other files have, with what is assumed
 
 	predictionLayers int             // number of layers after the last that predict further tokens; leat does not run them
 	touched          [NumValues]bool // values that operations of a layer, or before the layers, read or write
